@@ -140,6 +140,7 @@ type writing struct {
 	is            row
 	before, after state // as its events say, and will say
 	n             int   // of the attempt that it is about
+	price         price
 }
 
 // room makes room for a new operation under its name, unless it is here: it was recorded, and has
@@ -237,6 +238,7 @@ func (w *writing) gather() error {
 		}
 	}
 	w.is.keep(s)
+	w.worth()
 	return nil
 }
 
@@ -321,7 +323,7 @@ func (w *writing) update(names []string, values []any) error {
 }
 
 // quiet are the columns that change without a word in the history.
-var quiet = []string{"deadline_at", "undelivered", "live"}
+var quiet = []string{"deadline_at", "undelivered", "live", "policy", "rank", "person_at"}
 
 // defaulted are the columns whose default is not what an empty row has.
 var defaulted = []string{"live", "state", "version", "attempt", "created_at", "started_at", "begun_at", "deadline_at"}

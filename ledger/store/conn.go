@@ -206,6 +206,8 @@ func dialect(query string) string {
 		case "in":
 			first, text, _ := strings.Cut(of, ", ")
 			of = "instr(" + text + ", " + first + ") > 0"
+		case "by":
+			of = "INDEXED BY " + of
 		case "quoted":
 			of = `'"' || ` + of + ` || '"'`
 		case "like":

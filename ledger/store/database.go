@@ -52,7 +52,7 @@ func Tell(tx Tx, e ledger.Event) error { return tell(tx, e) }
 // original may have used them.
 func Adopted(tx Tx, actor ledger.Actor, why string) error {
 	now := tx.Moment().Wall
-	allowed, err := loadAll(tx, ledger.AllParts, `o.allow_until <> 0`)
+	allowed, err := loadAll(tx, ledger.AllParts, inOpen+` AND o.allow_until <> 0`)
 	for _, l := range allowed {
 		if err != nil {
 			return err

@@ -2,7 +2,7 @@ package store
 
 import (
 	"fmt"
-	"slices"
+	"math"
 	"strings"
 	"time"
 
@@ -18,7 +18,7 @@ const (
 	laneSQL  = `CASE WHEN o.conflict <> '' THEN 'conflict'
 		WHEN o.state = 'pending' AND o.deadline_at >= ?1 THEN 'in_flight'
 		WHEN o.allow_until > ?1 AND (` + doubtful + ` OR o.state = 'failed' AND o.abandoned = 0) THEN 'unfetched'
-		WHEN ` + doubtful + ` AND (o.person_only = 1 OR coalesce(p.person_at, 0) <= ?1) THEN 'decide'
+		WHEN ` + doubtful + ` AND (o.person_only = 1 OR o.person_at <= ?1) THEN 'decide'
 		WHEN ` + doubtful + ` THEN 'reading'
 		WHEN o.state = 'failed' AND o.abandoned = 0 AND o.doubted = 1 THEN 'not_landed'
 		ELSE 'resolved' END`
@@ -125,7 +125,7 @@ func termSQL(b *binder, f ledger.Filter, t ledger.Term, kinds []string, now time
 	case "cost":
 		return compare("CASE WHEN coalesce(p.duplicate, 0) > coalesce(p.miss, 0) THEN p.duplicate ELSE coalesce(p.miss, 0) END", t.Number)
 	case "risk":
-		return compare("coalesce(p.rank, 0)", t.Number)
+		return compare("o.rank", t.Number)
 	}
 	return "1 = 0"
 }
@@ -161,6 +161,60 @@ func kindsFor(tx Tx, f ledger.Filter) ([]string, error) {
 	if f.DownstreamOf == nil || !f.Has(func(t ledger.Term) bool { return t.Field == "downstream" }) {
 		return nil, nil
 	}
-	kinds, err := collect(tx, word, `SELECT DISTINCT kind FROM op`)
-	return slices.Compact(kinds), err
+	sums, err := sumsOf(tx, math.MaxInt64)
+	return sums.kinds(), err
+}
+
+// mostNamed is up to how many operations with a name are read one by one.
+const mostNamed = 5000
+
+// names are columns, each with how its name begins.
+type names [][2]string
+
+// few is the condition that an operation has one of the names, found by their indexes, or nil where
+// there are none or too many have them.
+func (of names) few(tx Tx) (few func(*binder) string, err error) {
+	if of == nil {
+		return nil, nil
+	}
+	found := func(b *binder) string {
+		return strings.Join(ledger.Each(of, func(n [2]string) string {
+			return fmt.Sprintf(`SELECT n.seq FROM op n WHERE %[1]s >= %[2]s AND %[1]s < %[3]s%[4]s`, byName[n[0]][0], b.bind(n[1]),
+				b.bind(n[1]+"\U0010ffff"), byName[n[0]][1])
+		}), " UNION ALL ")
+	}
+	var many int
+	b := &binder{}
+	err = one(tx, []any{&many}, `SELECT count(*) FROM (`+found(b)+` LIMIT `+b.bind(mostNamed+1)+`) AS some`, b.args...)
+	if err != nil || many > mostNamed {
+		return nil, err
+	}
+	return func(b *binder) string { return `o.seq IN (` + found(b) + `)` }, nil
+}
+
+// byName are the columns that names begin, each with what its index asks for beside.
+var byName = map[string][2]string{
+	"id": {"n.id", ""}, "key": {"n.name", ""}, "sent_key": {"n.key", " AND n.key <> ''"}, "token": {"n.token", " AND n.token <> ''"},
+	"receipt": {"(n.receipts ->> 0)", " AND {text n.receipts} <> '[]'"},
+}
+
+// namedIn are names of which what the terms hold for has one.
+func namedIn(terms []ledger.Term) (of names) {
+	for _, t := range terms {
+		if t.Not || len(of) > 0 {
+			continue
+		}
+		for _, c := range t.Columns() {
+			of = append(of, [2]string{c, t.Value})
+		}
+		for _, one := range t.Any {
+			some := namedIn(one)
+			if some == nil {
+				of = nil
+				break
+			}
+			of = append(of, some...)
+		}
+	}
+	return of
 }

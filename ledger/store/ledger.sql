@@ -46,6 +46,9 @@ CREATE TABLE op (
   effects      {int} NOT NULL DEFAULT 0,
   moved        {int} NOT NULL DEFAULT 0,                  -- ev.seq of the prune that names the file: events before it may be gone
   receipts     {json} NOT NULL DEFAULT '[]' {is json receipts},
+  policy       TEXT NOT NULL DEFAULT '',                  -- from here on who leads writes: by which its price is,
+  rank         {real} NOT NULL DEFAULT 0,                 -- what is lost if no one acts,
+  person_at    {int} NOT NULL DEFAULT 0,                  -- and from when on it is left to a person
   change_id    TEXT NOT NULL DEFAULT {random},            -- '' once its event may be gone
   changed_at   {int} NOT NULL DEFAULT {now} CHECK (changed_at BETWEEN 946684800000 AND 4102444800000),
   actor        TEXT NOT NULL CHECK (actor <> ''),
@@ -58,10 +61,16 @@ CREATE TABLE op (
 ) {strict};
 CREATE UNIQUE INDEX op_by_name ON op (name, scope, kind, n);
 CREATE UNIQUE INDEX op_by_gate ON op (gate) WHERE gate <> '' AND state IN ('pending', 'uncertain') AND abandoned = 0;
-CREATE INDEX op_open ON op (state, deadline_at) WHERE state IN ('pending', 'uncertain') OR conflict <> '' OR state = 'failed' AND doubted = 1 OR allow_until <> 0;
+CREATE INDEX op_pending ON op (deadline_at) WHERE state = 'pending';
+-- What is open, in the order of its loss; with all that lists and counts ask, for the rows lie far apart.
+CREATE INDEX op_open ON op ((CASE conflict WHEN '' THEN 1 ELSE 0 END), (-rank), seq, rank, person_at, policy, state, abandoned, doubted, doubted_at, deadline_at, parked_until,
+    allow_until, allowed_at, conflict, person_only, class, kind, source, created_at, changed_at, id, name, title, target)
+  WHERE abandoned = 0 AND (state = 'uncertain' OR state = 'failed' AND doubted = 1) OR conflict <> '' OR allow_until <> 0 OR parked_until <> 0;
+CREATE INDEX op_by_key ON op (key) WHERE key <> '';
 CREATE INDEX op_by_token ON op (token) WHERE token <> '';
 CREATE INDEX op_by_target ON op (target, started_at, seq) WHERE target <> '';
 CREATE INDEX op_by_mark ON op (mark) WHERE mark <> '';
+CREATE INDEX op_by_answer ON op (kind, settled_at) WHERE state = 'committed' AND abandoned = 0 AND by_answer = 1 AND token_sent = 1;
 CREATE INDEX op_by_receipt ON op ((receipts ->> 0)) WHERE {text receipts} <> '[]';
 
 -- ev: what happened. facts are what rules read: what the event changed of attempt n, and under op, attempts, grants and
@@ -93,19 +102,18 @@ CREATE INDEX ev_by_attempt ON ev ((facts ->> 'id')) WHERE verb IN ('begin', 'ret
 
 -- What follows is folded from the history, by whoever leads, and can be made again.
 CREATE TABLE price (
-  op {int} PRIMARY KEY, policy TEXT NOT NULL DEFAULT '', downstream TEXT NOT NULL DEFAULT '', title TEXT NOT NULL DEFAULT '', target TEXT NOT NULL DEFAULT '',
+  op {int} PRIMARY KEY, downstream TEXT NOT NULL DEFAULT '', title TEXT NOT NULL DEFAULT '', target TEXT NOT NULL DEFAULT '',
   duplicate {real} NOT NULL DEFAULT 0, duplicate_word TEXT NOT NULL DEFAULT '', duplicate_guess {int} NOT NULL DEFAULT 0,
   miss {real} NOT NULL DEFAULT 0, miss_word TEXT NOT NULL DEFAULT '', miss_guess {int} NOT NULL DEFAULT 0,
-  odds {real} NOT NULL DEFAULT 0, rank {real} NOT NULL DEFAULT 0, person_at {int} NOT NULL DEFAULT 0,
+  odds {real} NOT NULL DEFAULT 0,
   look_at {int} NOT NULL DEFAULT 0, looks {int} NOT NULL DEFAULT 0, again_at {int} NOT NULL DEFAULT 0) {strict};   -- again_at: a settled one is looked for then
-CREATE INDEX price_by_rank ON price (rank);
 CREATE INDEX price_by_look ON price (downstream, look_at);
 CREATE TABLE outage (
   id TEXT PRIMARY KEY, scope TEXT NOT NULL, kinds {json} NOT NULL, pipelines {json} NOT NULL, classes {json} NOT NULL, gap_ms {int} NOT NULL,
   opened_at {int} NOT NULL, first_at {int} NOT NULL, last_at {int} NOT NULL, answered_at {int} NOT NULL DEFAULT 0, over_at {int} NOT NULL DEFAULT 0,
   taken_by TEXT NOT NULL DEFAULT '', taken_until {int} NOT NULL DEFAULT 0) {strict};
 CREATE INDEX outage_by_last ON outage (last_at);
-CREATE TABLE total (what TEXT PRIMARY KEY, n {int} NOT NULL DEFAULT 0, amount {real} NOT NULL DEFAULT 0) {strict};  -- 'seq' is the event it has come to
+CREATE TABLE total (what TEXT PRIMARY KEY, n {int} NOT NULL) {strict};  -- what: state or end of a doubt, kind, class; 'seq' is the event it has come to
 -- What is not folded.
 CREATE TABLE hold (
   scope TEXT PRIMARY KEY, kinds {json} NOT NULL DEFAULT '[]', actor TEXT NOT NULL, reason TEXT NOT NULL CHECK (trim(reason) <> ''),

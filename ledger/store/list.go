@@ -21,12 +21,39 @@ type sorting struct {
 	desc    bool
 }
 
-// The newest change comes first: the history is read from its end, and nothing is sorted.
-var sortings = map[ledger.Order]sorting{
-	ledger.OrderLoss: {"op o", []string{"CASE o.conflict WHEN '' THEN 1 ELSE 0 END", "-coalesce(p.rank, 0)", "o.created_at", "o.seq"},
-		false},
-	ledger.OrderNewest: {"ev e JOIN op o ON o.seq = e.op AND o.change_id = e.id", []string{"e.seq"}, true},
-	ledger.OrderOldest: {"op o", []string{"o.created_at", "o.seq"}, false},
+// sortings are the orders of lists, nearly all of which an index has. Operations have numbers in the
+// order of their beginning. byHistory is for what may be settled: the newest change is found from the
+// end of the history, or from few operations.
+var (
+	sortings = map[ledger.Order]sorting{
+		ledger.OrderLoss:   {"op o", []string{"CASE o.conflict WHEN '' THEN 1 ELSE 0 END", "-o.rank", "o.seq"}, false},
+		ledger.OrderNewest: {"op o", []string{"o.changed_at", "o.seq"}, true},
+		ledger.OrderOldest: {"op o", []string{"o.seq"}, false},
+	}
+	byHistory = sorting{"ev e CROSS JOIN op o ON o.seq = e.op AND o.change_id = e.id", []string{"e.seq"}, true}
+)
+
+const fromFew = "op o CROSS JOIN ev e ON e.op = o.seq AND e.id = o.change_id"
+
+// from reads columns of operations o with their prices p.
+func from(rows string, columns []string, where string) string {
+	return `SELECT ` + strings.Join(columns, ", ") + ` FROM ` + rows + ` LEFT JOIN price p ON p.op = o.seq WHERE ` + where
+}
+
+// unsettled reads what is in flight or open.
+func unsettled(columns []string, where string) string {
+	return from("op o {by op_open}", columns, isOpen+" AND "+where) + ` UNION ALL ` +
+		from("op o {by op_pending}", columns, inFlight+" AND "+where)
+}
+
+// whole reports whether a list has what is settled, too.
+func whole(q ledger.Query) bool { return q.Tab == ledger.TabAll || q.Tab == ledger.TabSettled }
+
+func sortingOf(q ledger.Query) sorting {
+	if q.Order == ledger.OrderNewest && whole(q) {
+		return byHistory
+	}
+	return sortings[q.Order]
 }
 
 // cursor is the sort key of the last row of a page; nil before the first.
@@ -48,7 +75,7 @@ func parseCursor(q ledger.Query) (cursor, error) {
 		d.UseNumber()
 		err = d.Decode(&c)
 	}
-	if err != nil || len(c) != len(sortings[q.Order].columns)+1 || c[0] != string(q.Order) {
+	if err != nil || len(c) != len(sortingOf(q).columns)+1 || c[0] != string(q.Order) {
 		return nil, fmt.Errorf("the cursor %q is not of this list; start again at its first page", q.After)
 	}
 	for i, v := range c {
@@ -84,17 +111,21 @@ func (s *Store) Page(ctx context.Context, q ledger.Query) (page ledger.Page, err
 		if err != nil {
 			return err
 		}
+		few, err := namedIn(q.Filter.Terms).few(tx)
+		if err != nil {
+			return err
+		}
 		waits, err := toCome(tx)
-		steps := len(q.Filter.Terms) > 0 && q.Filter.Settles() && (q.Tab == ledger.TabAll || q.Tab == ledger.TabSettled)
+		steps := len(q.Filter.Terms) > 0 && q.Filter.Settles() && whole(q) && few == nil
 		for step := firstStep; err == nil; step = min(10*step, mostSteps) {
 			var until cursor
 			if steps {
-				if until, err = bound(tx, q.Order, after, step); err != nil {
+				if until, err = sortingOf(q).bound(tx, after, step); err != nil {
 					return err
 				}
 			}
 			for many := q.Limit + 1; ; many = min(max(10*many, q.Limit+1), mostTried) {
-				found, keys, err := listed(tx, q, kinds, after, until, many)
+				found, keys, err := listed(tx, q, kinds, few, after, until, many)
 				if err != nil {
 					return err
 				}
@@ -140,7 +171,7 @@ func plain(tx Tx, q ledger.Query) ledger.Query {
 	if _, ok := sortings[q.Order]; !ok {
 		q.Order = ledger.OrderLoss
 	}
-	if (q.Tab == ledger.TabAll || q.Tab == ledger.TabSettled) && q.Order == ledger.OrderLoss {
+	if whole(q) && q.Order == ledger.OrderLoss {
 		q.Order = ledger.OrderNewest // what is settled has nothing to lose
 	}
 	return q
@@ -164,26 +195,37 @@ func (s sorting) between(b *binder, after, until cursor) (where string) {
 	return where
 }
 
-func (s sorting) order() string {
-	direction := ""
-	if s.desc {
-		direction = " DESC"
+// keys are the columns of the order as a statement selects them.
+func (s sorting) keys() []string {
+	out := []string{"o.seq"}
+	for i, column := range s.columns {
+		out = append(out, fmt.Sprint(column, " AS k", i))
 	}
-	return strings.Join(s.columns, direction+", ") + direction
+	return out
+}
+
+// order is that of a statement, without the first columns, which are the same in all rows.
+func (s sorting) order(same int) (out string) {
+	for i := same; i < len(s.columns); i++ {
+		if out += fmt.Sprint(", k", i); s.desc {
+			out += " DESC"
+		}
+	}
+	return " ORDER BY " + out[2:]
 }
 
 // bound is the key at which the next step of a search ends; nil where the list ends before it.
-func bound(tx Tx, order ledger.Order, after cursor, step int) (cursor, error) {
-	sort, b := sortings[order], &binder{}
-	_, keys, err := keysOf(tx, sort, fmt.Sprintf("FROM %s WHERE 1 = 1%s ORDER BY %s LIMIT 1 OFFSET %s", sort.from,
-		sort.between(b, after, nil), sort.order(), b.bind(step-1)), b)
+func (s sorting) bound(tx Tx, after cursor, step int) (cursor, error) {
+	b := &binder{}
+	_, keys, err := s.read(tx, from(s.from, s.keys(), "1 = 1"+s.between(b, after, nil))+s.order(0)+
+		` LIMIT 1 OFFSET `+b.bind(step-1), b)
 	return append(keys, nil)[0], err
 }
 
-// keysOf are the numbers of operations, and their sort keys.
-func keysOf(tx Tx, sort sorting, from string, b *binder) (ops []int64, keys []cursor, err error) {
+// read gives the numbers of operations, and their sort keys.
+func (s sorting) read(tx Tx, query string, b *binder) (ops []int64, keys []cursor, err error) {
 	keys, err = collect(tx, func(rows Rows) (cursor, error) {
-		key := make(cursor, len(sort.columns))
+		key := make(cursor, len(s.columns))
 		var op int64
 		dest := []any{&op}
 		for i := range key {
@@ -192,24 +234,34 @@ func keysOf(tx Tx, sort sorting, from string, b *binder) (ops []int64, keys []cu
 		err := rows.Scan(dest...)
 		ops = append(ops, op)
 		return key, err
-	}, `SELECT o.seq, `+strings.Join(sort.columns, ", ")+` `+from, b.args...)
+	}, query, b.args...)
 	return ops, keys, err
 }
 
-// listed are the records of a list behind a cursor and up to another one, and their sort keys.
-func listed(tx Tx, q ledger.Query, kinds []string, after, until cursor, limit int) ([]*loaded, []cursor, error) {
-	sort, b, where := sortings[q.Order], &binder{[]any{millis(q.Now)}}, "?1 = ?1"
-	switch q.Tab {
-	case ledger.TabAll:
-	case ledger.TabNeedsYou, ledger.TabChecking, ledger.TabInFlight:
-		where += " AND " + inOpen
-		fallthrough
-	default:
+// listed are the records of a list behind a cursor and up to another one, and their sort keys. few, where
+// it is not nil, is the condition of the few that it may have.
+func listed(tx Tx, q ledger.Query, kinds []string, few func(*binder) string, after, until cursor, limit int) ([]*loaded, []cursor, error) {
+	sort, b, where, same := sortingOf(q), &binder{[]any{millis(q.Now)}}, "?1 = ?1", 0
+	if q.Tab != ledger.TabAll {
 		where += " AND " + tabSQL + " = " + b.bind(string(q.Tab))
 	}
 	where += filterSQL(b, q.Filter, kinds, q.Now) + sort.between(b, after, until)
-	ops, keys, err := keysOf(tx, sort, fmt.Sprintf("FROM %s LEFT JOIN price p ON p.op = o.seq WHERE %s ORDER BY %s LIMIT %s",
-		sort.from, where, sort.order(), b.bind(limit)), b)
+	if q.Order == ledger.OrderLoss && after != nil && fmt.Sprint(after[0]) == "1" { // no index is entered by several expressions
+		where += " AND " + sort.columns[0] + " = 1 AND -o.rank >= " + b.bind(after[1])
+		same = 1
+	}
+	query := ""
+	switch {
+	case few != nil && sort.from == byHistory.from:
+		query = from(fromFew, sort.keys(), few(b)+" AND "+where)
+	case few != nil:
+		query = from(sort.from, sort.keys(), few(b)+" AND "+where)
+	case whole(q):
+		query = from(sort.from, sort.keys(), where)
+	default:
+		query = unsettled(sort.keys(), where)
+	}
+	ops, keys, err := sort.read(tx, query+sort.order(same)+` LIMIT `+b.bind(limit), b)
 	if err != nil || len(keys) == 0 {
 		return nil, nil, err
 	}
@@ -252,7 +304,7 @@ func (s *Store) Needing(ctx context.Context, f ledger.Filter, now time.Time) (n 
 			return err
 		}
 		b := &binder{[]any{millis(now)}}
-		n, err = needing(tx, openOnly+filterSQL(b, f, kinds, now), b.args)
+		n, err = needing(tx, "?1 = ?1"+filterSQL(b, f, kinds, now), b.args)
 		return err
 	})
 	return n, err
@@ -264,8 +316,8 @@ func needing(tx Tx, where string, args []any) (n ledger.Needing, err error) {
 		SELECT count(*), count(*) FILTER (WHERE conflict <> ''), count(*) FILTER (WHERE conflict = 'duplicate'),
 			coalesce(sum(rank) FILTER (WHERE word = ''), 0.0),
 		       coalesce(sum(rank) FILTER (WHERE word = '' AND lane = 'not_landed'), 0.0), count(*) FILTER (WHERE word <> '')
-		  FROM (SELECT o.conflict, %s AS lane, coalesce(p.rank, 0) AS rank, coalesce(p.miss_word, '') AS word
-		          FROM op o LEFT JOIN price p ON p.op = o.seq WHERE %s AND %s = 'needs_you') AS needs`, laneSQL, where, tabSQL), args...)
+		  FROM (%s) AS needs`, unsettled([]string{"o.conflict", laneSQL + " AS lane", "o.rank", "coalesce(p.miss_word, '') AS word"},
+		where+" AND "+tabSQL+" = 'needs_you'")), args...)
 	n.Loss, n.Unsent = rounded(n.Loss), rounded(n.Unsent)
 	return n, err
 }
@@ -273,57 +325,38 @@ func needing(tx Tx, where string, args []any) (n ledger.Needing, err error) {
 // Counts returns how many operations stand where at now.
 func (s *Store) Counts(ctx context.Context, now time.Time) (c ledger.Counts, err error) {
 	c.ByState = map[ledger.State]int{}
-	err = s.db.View(ctx, func(tx Tx) error {
-		needs, err := needing(tx, openOnly, []any{millis(now)})
+	err = s.db.View(ctx, func(tx Tx) (err error) {
+		if c.Needing, err = needing(tx, "?1 = ?1", []any{millis(now)}); err != nil {
+			return err
+		}
+		sums, err := sumsOf(tx, math.MaxInt64)
 		if err != nil {
 			return err
 		}
-		c.Needing = needs
+		states, err := sums.states(tx, now)
+		if err != nil {
+			return err
+		}
+		for _, of := range states {
+			c.All, c.ByState[of.State] = c.All+of.Count, c.ByState[of.State]+of.Count
+		}
 		_, err = collect(tx, func(rows Rows) (none struct{}, err error) {
 			var tab ledger.Tab
-			var state ledger.State
 			var n int
-			err = rows.Scan(&tab, &state, &n)
-			c.All, c.ByState[state] = c.All+n, c.ByState[state]+n
-			switch tab {
+			switch err = rows.Scan(&tab, &n); tab {
 			case ledger.TabChecking:
-				c.Checking += n
+				c.Checking = n
 			case ledger.TabInFlight:
-				c.InFlight += n
-			case ledger.TabSettled:
-				c.Settled += n
+				c.InFlight = n
 			case ledger.TabParked:
-				c.Parked += n
+				c.Parked = n
 			}
 			return none, err
-		}, `SELECT `+tabSQL+` AS tab, `+stateSQL+` AS state, count(*) FROM op o LEFT JOIN price p ON p.op = o.seq GROUP BY 1, 2`,
-			millis(now))
+		}, `SELECT tab, count(*) FROM (`+unsettled([]string{tabSQL + " AS tab"}, "?1 = ?1")+`) AS some GROUP BY 1`, millis(now))
+		c.Settled = c.All - c.NeedsYou - c.Checking - c.InFlight - c.Parked
 		return err
 	})
 	return c, err
-}
-
-// StateCounts counts operations by kind and state at now.
-func (s *Store) StateCounts(ctx context.Context, now time.Time) ([]ledger.StateCount, error) {
-	return gather(ctx, s, func(rows Rows) (c ledger.StateCount, err error) {
-		var oldest int64
-		err = rows.Scan(&c.Kind, &c.State, &c.Count, &oldest)
-		c.Oldest = at(oldest)
-		return c, err
-	}, `SELECT kind, state, count(*), coalesce(min(nullif(since, 0)), 0) FROM (SELECT o.kind, `+stateSQL+` AS state,
-			CASE WHEN `+overdue+` THEN o.deadline_at WHEN o.state = 'pending' THEN o.begun_at WHEN o.state = 'uncertain'
-				AND o.abandoned = 0 THEN o.doubted_at ELSE 0 END AS since
-		  FROM op o) AS counted GROUP BY 1, 2
-		 ORDER BY 1, CASE state WHEN 'pending' THEN 1 WHEN 'uncertain' THEN 2 WHEN 'committed' THEN 3 WHEN 'failed' THEN 4 ELSE 5 END`,
-		millis(now))
-}
-
-// DoubtCounts counts how doubts ended, where evidence ended them.
-func (s *Store) DoubtCounts(ctx context.Context) ([]ledger.DoubtCount, error) {
-	return gather(ctx, s, func(rows Rows) (c ledger.DoubtCount, err error) {
-		return c, rows.Scan(&c.Kind, &c.Class, &c.Landed, &c.Missed)
-	}, `SELECT o.kind, e.facts ->> 'doubt', count(*) FILTER (WHERE e.state = 'committed'), count(*) FILTER (WHERE e.state = 'failed')
-		  FROM ev e JOIN op o ON o.seq = e.op WHERE e.facts ->> 'doubt' IS NOT NULL GROUP BY 1, 2 ORDER BY 1, 2`)
 }
 
 // Accuracy reads the decisions since then from the history, and the flags that were raised after

@@ -73,7 +73,7 @@ func (l *loaded) fate() ledger.Fate {
 // sum is the sum of one operation, at its price where it is open.
 func (l *loaded) sum() ledger.Sum {
 	s, o, p := ledger.Sum{N: 1}, l.o, l.price
-	if p.listed {
+	if p.listed && (o.State == ledger.Pending || l.open()) {
 		s.Miss, s.MissWords = addend(p.Miss)
 		s.Twice, s.TwiceWords = addend(p.Duplicate)
 		s.Unpriced = number(p.Unpriced())
@@ -251,7 +251,8 @@ func (s *Store) Fold(ctx context.Context, ids []string, all bool, burst func(str
 				return cmp.Or(a.At.Compare(b.At), strings.Compare(a.Operation, b.Operation))
 			})
 		}
-		if err := fold(tx, lost, burst); err != nil {
+		sums, err := sumsOf(tx, foldMost)
+		if err = errors.Join(err, sums.save(tx), fold(tx, lost, burst)); err != nil {
 			return err
 		}
 		going, err := collect(tx, scanOutage, `SELECT `+outageColumns+` FROM outage i WHERE i.over_at = 0 ORDER BY i.last_at`)

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"math"
 	"slices"
 	"time"
 
@@ -16,66 +17,66 @@ type price struct {
 	again  time.Time // a settled one is looked for then
 }
 
-const priceNames = `policy, downstream, title, target, duplicate, duplicate_word, duplicate_guess, miss, miss_word, miss_guess, odds,
-	rank, person_at, look_at, looks, again_at`
+const priceNames = `downstream, title, target, duplicate, duplicate_word, duplicate_guess, miss, miss_word, miss_guess, odds,
+	look_at, looks, again_at`
 
 // priceColumns are what a priceScan reads, of price p that may not be there.
-const priceColumns = `p.op IS NOT NULL, coalesce(p.policy, ''), coalesce(p.downstream, ''), coalesce(p.title, ''), coalesce(p.target, ''),
+const priceColumns = `p.op IS NOT NULL, coalesce(p.downstream, ''), coalesce(p.title, ''), coalesce(p.target, ''),
 	coalesce(p.duplicate, 0), coalesce(p.duplicate_word, ''), coalesce(p.duplicate_guess, 0) = 1, coalesce(p.miss, 0),
 		coalesce(p.miss_word, ''), coalesce(p.miss_guess, 0) = 1,
-	coalesce(p.odds, 0), coalesce(p.rank, 0), coalesce(p.person_at, 0), coalesce(p.look_at, 0), coalesce(p.looks, 0),
-		coalesce(p.again_at, 0)`
+	coalesce(p.odds, 0), coalesce(p.look_at, 0), coalesce(p.looks, 0), coalesce(p.again_at, 0)`
 
 type priceScan struct {
-	p                   price
-	person, look, again int64
-	dest                []any
+	p           price
+	look, again int64
+	dest        []any
 }
 
 func newPriceScan() *priceScan {
 	s := &priceScan{}
 	p := &s.p
-	s.dest = []any{&p.listed, &p.Digest, &p.Downstream, &p.Title, &p.Target, &p.Duplicate.Value, &p.Duplicate.Word, &p.Duplicate.Guess,
-		&p.Miss.Value, &p.Miss.Word, &p.Miss.Guess, &p.Odds, &p.Rank, &s.person, &s.look, &p.Reads, &s.again}
+	s.dest = []any{&p.listed, &p.Downstream, &p.Title, &p.Target, &p.Duplicate.Value, &p.Duplicate.Word, &p.Duplicate.Guess,
+		&p.Miss.Value, &p.Miss.Word, &p.Miss.Guess, &p.Odds, &s.look, &p.Reads, &s.again}
 	return s
 }
 
-func (s *priceScan) price() price {
-	s.p.DecideAt, s.p.ReadAt, s.p.again = at(s.person), at(s.look), at(s.again)
+// price is what was read, with what stands in the row.
+func (s *priceScan) price(r *row) price {
+	s.p.Digest, s.p.Rank, s.p.DecideAt, s.p.ReadAt, s.p.again = r.policy, r.rank, r.personAt, at(s.look), at(s.again)
 	return s.p
 }
 
+// in puts into a row what lists and counts ask of its price.
+func (p price) in(r *row) { r.policy, r.rank, r.personAt = p.Digest, finite(p.Rank), p.DecideAt }
+
 // save writes the price beside an operation, or takes it away. A writer in plain SQL, or without a
 // policy, names nothing: the policy's words stay with the operation, and tell what it overtakes.
-func (p price) save(tx Tx, seq int64, o *ledger.Operation) error {
+func (p price) save(tx Tx, seq int64, r row) error {
 	if !p.listed {
 		return exec(tx, `DELETE FROM price WHERE op = ?`, seq)
 	}
-	title, target := nonEmpty(o.Title, p.Title), nonEmpty(ledger.NamedTarget(o.Target), nonEmpty(p.Target, o.Target))
-	if title != o.Title || target != o.Target {
-		if err := exec(tx, `UPDATE op SET title = ?, target = ? WHERE seq = ?`, title, target, seq); err != nil {
+	is := r
+	p.in(&is)
+	title, target := nonEmpty(r.o.Title, p.Title), nonEmpty(ledger.NamedTarget(r.o.Target), nonEmpty(p.Target, r.o.Target))
+	if title != r.o.Title || target != r.o.Target || is.policy != r.policy || is.rank != r.rank ||
+		millis(is.personAt) != millis(r.personAt) {
+		if err := exec(tx, `UPDATE op SET title = ?, target = ?, policy = ?, rank = ?, person_at = ? WHERE seq = ?`,
+			title, target, is.policy, is.rank, millis(is.personAt), seq); err != nil {
 			return err
 		}
 	}
-	values := []any{seq, p.Digest, p.Downstream, p.Title, p.Target, finite(p.Duplicate.Value), p.Duplicate.Word, number(p.Duplicate.Guess),
-		finite(p.Miss.Value), p.Miss.Word, number(p.Miss.Guess), finite(p.Odds), finite(p.Rank), millis(p.DecideAt), millis(p.ReadAt),
-		p.Reads, millis(p.again)}
+	values := []any{seq, p.Downstream, p.Title, p.Target, finite(p.Duplicate.Value), p.Duplicate.Word, number(p.Duplicate.Guess),
+		finite(p.Miss.Value), p.Miss.Word, number(p.Miss.Guess), finite(p.Odds), millis(p.ReadAt), p.Reads, millis(p.again)}
 	if err := exec(tx, `DELETE FROM price WHERE op = ?`, seq); err != nil {
 		return err
 	}
 	return exec(tx, `INSERT INTO price (op, `+priceNames+`) VALUES (`+placeholders(len(values))+`)`, values...)
 }
 
-// open reports whether an operation that is not in flight has a price.
-func (r *row) open() bool {
-	return r.o.State == ledger.Uncertain || r.o.State == ledger.Failed && r.o.Doubted || r.o.Conflict != ledger.NoConflict ||
-		!r.o.ParkedUntil.IsZero() || !r.allowUntil.IsZero()
-}
-
 // with is the price after a policy said another one. again is when the operation is to be looked
 // for all the same.
 func (p price) with(is ledger.Pricing, of *row, again time.Time) price {
-	if p.listed = p.listed || of.o.State == ledger.Pending || of.open(); !p.listed {
+	if p.listed = p.listed || of.o.State == ledger.Pending || of.open() || of.o.Doubted; !p.listed {
 		return p
 	}
 	is.Version, is.OperationID = 0, ""
@@ -88,8 +89,8 @@ func (p price) with(is ledger.Pricing, of *row, again time.Time) price {
 	return p
 }
 
-// list keeps the price of what a change has written, as long as the operation is open.
-func (w *writing) list() error {
+// worth works out the price of what a change writes. What was in doubt keeps it.
+func (w *writing) worth() {
 	c, o, was, p := w.c, w.is.o, w.was.o, w.was.price
 	if c.Operation != nil && o.Version != was.Version {
 		p.Digest = ""
@@ -105,12 +106,14 @@ func (w *writing) list() error {
 	case c.Read != nil:
 		p.again = time.Time{}
 	}
-	open := w.is.open() || !p.again.IsZero()
-	switch {
+	switch open := w.is.open() || !p.again.IsZero(); {
 	case open && !p.listed:
 		p = price{listed: true, again: p.again, Pricing: ledger.Pricing{ReadAt: p.again}}
-	case !open && o.State != ledger.Pending && p.listed:
+	case open || o.State == ledger.Pending:
+	case !o.Doubted:
 		p = price{}
+	default:
+		p.Rank, p.DecideAt, p.ReadAt = 0, time.Time{}, time.Time{}
 	}
 	if c.Pricing != nil {
 		p = p.with(*c.Pricing, &w.is, c.RecheckAt)
@@ -118,7 +121,13 @@ func (w *writing) list() error {
 	if c.Erase != nil {
 		p.Title, p.Target, p.Digest = "", "", ""
 	}
-	if p == w.was.price {
+	w.price = p
+	p.in(&w.is)
+}
+
+// list writes the price that is another one now.
+func (w *writing) list() error {
+	if w.price == w.was.price {
 		return nil
 	}
 	seq := w.is.seq
@@ -128,7 +137,7 @@ func (w *writing) list() error {
 			return err
 		}
 	}
-	return p.save(w.tx, seq, w.is.o)
+	return w.price.save(w.tx, seq, w.is)
 }
 
 // Price writes what a policy says beside open operations. Those that have moved since are passed over.
@@ -137,7 +146,7 @@ func (s *Store) Price(ctx context.Context, prices []ledger.Pricing) error {
 		for _, of := range prices {
 			l, err := load(tx, ledger.Locator{ID: of.OperationID, Skip: ledger.AllParts})
 			if err == nil && l.rec.Found && (of.Version == 0 || of.Version == l.o.Version) {
-				err = l.price.with(of, &l.row, time.Time{}).save(tx, l.seq, l.o)
+				err = l.price.with(of, &l.row, time.Time{}).save(tx, l.seq, l.row)
 			}
 			if err != nil {
 				return err
@@ -154,10 +163,15 @@ const passing = time.Second
 // operation, newest first; those in flight only when they stay there.
 func (s *Store) Unpriced(ctx context.Context, digest string, limit int) (out []ledger.Operation, err error) {
 	err = s.db.View(ctx, func(tx Tx) error {
-		all, err := loadAll(tx, ledger.AllParts, openOnly+` AND coalesce(p.policy, '') <> ? AND (o.state <> 'pending'
-			OR o.conflict <> '' OR o.begun_at < ?)
-			ORDER BY o.state = 'pending', o.seq DESC LIMIT ?`, digest, millis(tx.Moment().Wall.Add(-passing)), limit)
-		for _, l := range all {
+		all, err := loadAll(tx, ledger.AllParts, `o.seq IN (SELECT o.seq FROM op o {by op_open} WHERE `+isOpen+` AND o.policy <> ?
+			ORDER BY o.seq DESC LIMIT ?) ORDER BY o.seq DESC`, digest, limit)
+		if err != nil {
+			return err
+		}
+		some, err := loadAll(tx, ledger.AllParts, `o.seq IN (SELECT o.seq FROM op o {by op_pending} WHERE `+inFlight+` AND o.policy <> ?
+			AND o.begun_at < ? ORDER BY o.seq DESC LIMIT ?) ORDER BY o.seq DESC`,
+			digest, millis(tx.Moment().Wall.Add(-passing)), limit-len(all))
+		for _, l := range append(all, some...) {
 			out = append(out, *l.o)
 		}
 		return err
@@ -165,13 +179,21 @@ func (s *Store) Unpriced(ctx context.Context, digest string, limit int) (out []l
 	return out, err
 }
 
-// inOpen is the condition of the index op_open word for word, by which it is found. openOnly is that
-// o is not settled.
+// What is not settled is in flight or open: the conditions of op_pending, and of op_open word for word, by
+// which it is found.
 const (
-	inOpen = `(o.state IN ('pending', 'uncertain') OR o.conflict <> '' OR o.state = 'failed' AND o.doubted = 1 OR o.allow_until <> 0)`
-
-	openOnly = inOpen + ` AND (o.abandoned = 0 OR o.conflict <> '' OR o.allow_until <> 0)`
+	inFlight = `o.state = 'pending'`
+	inOpen   = `(o.abandoned = 0 AND (o.state = 'uncertain' OR o.state = 'failed' AND o.doubted = 1) OR o.conflict <> ''
+		OR o.allow_until <> 0 OR o.parked_until <> 0)`
+	isOpen = inOpen + ` AND o.state <> 'pending'`
 )
+
+// open is inOpen of a row.
+func (r *row) open() bool {
+	o := r.o
+	return o.State == ledger.Uncertain || o.State == ledger.Failed && o.Doubted || o.Conflict != ledger.NoConflict ||
+		!r.allowUntil.IsZero() || !o.ParkedUntil.IsZero()
+}
 
 // Beside goes from each operation t by the index of its target to operations o that are in doubt
 // and that it overtakes.
@@ -190,7 +212,7 @@ func (s *Store) Beside(ctx context.Context, ids []string) ([]string, error) {
 func (s *Store) Expire(ctx context.Context, limit int) (n int, err error) {
 	var ids []string
 	err = s.db.View(ctx, func(tx Tx) (err error) {
-		ids, err = collect(tx, word, `SELECT o.id FROM op o WHERE `+inOpen+` AND o.state = 'pending' AND o.deadline_at < ?
+		ids, err = collect(tx, word, `SELECT o.id FROM op o WHERE `+inFlight+` AND o.deadline_at < ?
 			ORDER BY o.deadline_at LIMIT ?`, millis(tx.Moment().Wall), limit)
 		return err
 	})
@@ -313,8 +335,8 @@ func (s *Store) Marked(ctx context.Context, value string, limit int) ([]string, 
 func (s *Store) Mark(ctx context.Context, rules func(kind string) string, marks func(ledger.Operation) ledger.Marks,
 	limit int) (more bool, err error) {
 	err = s.db.Update(ctx, func(tx Tx) error {
-		kinds, err := collect(tx, word, `SELECT DISTINCT kind FROM op`)
-		for _, kind := range kinds {
+		sums, err := sumsOf(tx, math.MaxInt64)
+		for _, kind := range sums.kinds() {
 			want := rules(kind)
 			if want == "" || err != nil {
 				continue

@@ -30,7 +30,8 @@ func found(loc ledger.Locator) (where string, args []any, err error) {
 		return `o.seq = coalesce((SELECT e.op FROM ev e WHERE e.facts ->> 'id' = ? AND e.verb IN ('begin', 'retry') ORDER BY e.seq LIMIT 1),
 			(SELECT a.seq FROM op a WHERE a.id = ? AND ? LIKE '%.1'))`, []any{loc.AttemptID, id, loc.AttemptID}, nil
 	case loc.Awaits != "":
-		where, args = inOpen+` AND o.state = 'pending' AND o.scope = ? AND o.awaits = ?`, []any{loc.Scope, loc.Awaits}
+		where = `o.seq IN (SELECT o.seq FROM op o {by op_pending} WHERE ` + inFlight + ` AND o.scope = ? AND o.awaits = ?)`
+		args = []any{loc.Scope, loc.Awaits}
 	case loc.Key != "":
 		where, args = `o.name IN (?, ?) AND o.scope = ? AND o.live = 1`, []any{loc.Key, ledger.Masked(loc.Key), loc.Scope}
 		if loc.Kind != "" {
@@ -79,7 +80,7 @@ func loadAll(tx Tx, skip ledger.Parts, where string, args ...any) ([]*loaded, er
 	all, err := collect(tx, func(rows Rows) (*loaded, error) {
 		l := none()
 		err := scan.row(rows, &l.row)
-		l.price, l.rec.Gap, of[l.seq] = prices.price(), at(gap), l
+		l.price, l.rec.Gap, of[l.seq] = prices.price(&l.row), at(gap), l
 		if shares {
 			together = append(together, l)
 		}

@@ -23,6 +23,9 @@ type row struct {
 	begun               time.Time
 	mark                string
 	moved               int64
+	policy              string
+	rank                float64
+	personAt            time.Time
 }
 
 // column is a column of op and where it is in a row.
@@ -75,6 +78,9 @@ var columns = []column{
 	{"by_answer", func(r *row) any { return &r.o.ByAnswer }},
 	{"effects", func(r *row) any { return &r.o.Effects }},
 	{"receipts", func(r *row) any { return &r.o.Receipts }},
+	{"policy", func(r *row) any { return &r.policy }},
+	{"rank", func(r *row) any { return &r.rank }},
+	{"person_at", func(r *row) any { return &r.personAt }},
 }
 
 // changeColumns are read as well; they are written with each change.
@@ -183,6 +189,9 @@ func set(field, v any) {
 		*f = int(n)
 	case *int64:
 		*f = n
+	case *float64:
+		real, _ := v.(float64)
+		*f = real
 	case *time.Time:
 		*f = at(n)
 	case *time.Duration:
@@ -205,6 +214,8 @@ func value(field any) any {
 		return int64(*f)
 	case *int64:
 		return *f
+	case *float64:
+		return *f
 	case *time.Time:
 		return millis(*f)
 	case *time.Duration:
@@ -226,6 +237,8 @@ func same(a, b any) bool {
 		return *a == *b.(*int)
 	case *int64:
 		return *a == *b.(*int64)
+	case *float64:
+		return *a == *b.(*float64)
 	case *time.Time:
 		return millis(*a) == millis(*b.(*time.Time))
 	case *time.Duration:

@@ -40,8 +40,7 @@
 //   - A check that tells nothing new is an event each time (verb look, no line of the history).
 //   - detail repeats what facts say: half of an event's size.
 //   - The price of an operation is written with each change where it comes into doubt, for rules
-//     schedule checks. An outage is summed up in Go, and StateCounts and DoubtCounts read all: total
-//     is to come.
+//     schedule checks. An outage is summed up in Go.
 //   - Tokens are not unique, and no safe_until stands in op: that a repeat is safe is the program's
 //     word (facts.basis). A permission's time is judged by the clock of who consumes it.
 //   - What was moved to a file has no attempts: rules must know that before anything is pruned.

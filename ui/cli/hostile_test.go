@@ -60,7 +60,7 @@ func init() {
 	for _, c := range strings.Fields(`
 		op.state op.verdict op.conflict op.change_id op.receipts op.facts op.payload
 		ev.id ev.about ev.facts ev.payload ev.outcome ev.verb
-		outage.kinds outage.pipelines outage.classes hold.kinds hold.change_id total.what meta.name meta.value price.policy`) {
+		outage.kinds outage.pipelines outage.classes hold.kinds hold.change_id total.what meta.name meta.value op.policy`) {
 		ofAnotherForm[c] = true
 	}
 }
