@@ -192,6 +192,28 @@ func (a *arena) agent(key string) {
 	p.cmd.Wait()
 }
 
+// backup copies the ledger. A copy that was acknowledged is whole.
+func (a *arena) backup(key string) {
+	to := filepath.Join(a.dir, key+"copy.db")
+	if a.doomed("backup", "backup", to).Exit == 0 {
+		copied := &site{T: a.T, ledger: to}
+		copied.sound()
+	}
+	os.Remove(to)
+}
+
+// redact empties what plain SQL has written, which is known by its key alone.
+func (a *arena) redact(string) {
+	time.Sleep(500 * time.Millisecond) // each writes the whole file anew
+	for _, row := range a.rows(`SELECT id || '@' || version FROM op WHERE kind = 'payout' AND state = 'committed' AND verb <> 'redact' LIMIT 1`) {
+		a.doomed("redact", "redact", row[0], "--reason", "asked for", "--yes")
+	}
+}
+
+func (a *arena) check(string) {
+	a.doomed("check", "check")
+}
+
 func (a *arena) plainSQL(string) {
 	cmd := exec.Command("python3", "kills.py", "writer", a.down.URL())
 	cmd.Env, cmd.Dir = a.env, a.dir
@@ -259,6 +281,9 @@ func TestI10_E2E_KilledInEveryRole(t *testing.T) {
 	})
 	a.again("mcp", a.agent)
 	a.again("sql", a.plainSQL)
+	a.again("check", a.check)
+	a.again("backup", a.backup)
+	a.again("redact", a.redact)
 	for kills, spared := 0, time.Now().Add(cmp.Or(long, patience)); over.Err() == nil; kills++ {
 		time.Sleep(40*time.Millisecond + a.pause(max(200*time.Millisecond, 3*start)))
 		if time.Now().Before(spared) { // a machine may be so slow that what works is killed before it has shown anything

@@ -262,7 +262,6 @@ func (s *site) sound() {
 		"where it stands": `SELECT o.id FROM op o LEFT JOIN ev e ON e.op = o.seq AND e.id = o.change_id
 			WHERE e.seq IS NULL OR (e.version, e.state) <> (o.version, CASE o.abandoned WHEN 1 THEN 'abandoned' ELSE o.state END)`,
 		"an event of nothing": `SELECT e.id FROM ev e WHERE e.op <> 0 AND NOT EXISTS (SELECT 1 FROM op o WHERE o.seq = e.op)`,
-		"who is on the list":  `SELECT o.id FROM op o LEFT JOIN price p ON p.op = o.seq WHERE p.op IS NULL AND o.state = 'uncertain'`,
 		"attempts": `SELECT o.id FROM op o WHERE o.attempt <> (SELECT count(*) FROM ev e WHERE e.op = o.seq AND e.verb IN ('begin', 'retry'))
 			OR o.attempt - (o.state = 'pending') <> (SELECT count(*) FROM ev e WHERE e.op = o.seq AND e.outcome <> '')`,
 		"permissions": `SELECT o.id FROM op o JOIN ev r ON r.op = o.seq AND r.verb = 'retry' AND r.facts ->> 'basis' = ''
