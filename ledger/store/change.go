@@ -331,7 +331,8 @@ var defaulted = []string{"live", "state", "version", "attempt", "created_at", "s
 // differences are the columns that change, or of an insertion all that are not empty, and whether
 // the operation moves: else nothing but a clock does.
 func (w *writing) differences() (names []string, values []any, moves bool) {
-	was := &w.was.row
+	was, most := &w.was.row, len(columns)
+	names, values = make([]string, 0, most), make([]any, 0, most)
 	for _, c := range columns {
 		is := c.field(&w.is)
 		if w.c.Insert && slices.Contains(defaulted, c.name) || !same(is, c.field(was)) {

@@ -203,6 +203,8 @@ func dialect(query string) string {
 		switch kind {
 		case "int":
 			of = "INTEGER"
+		case "bare":
+			of = "+(" + of + ") AS x"
 		case "in":
 			first, text, _ := strings.Cut(of, ", ")
 			of = "instr(" + text + ", " + first + ") > 0"

@@ -21,10 +21,10 @@ const priceNames = `downstream, title, target, duplicate, duplicate_word, duplic
 	look_at, looks, again_at`
 
 // priceColumns are what a priceScan reads, of price p that may not be there.
-const priceColumns = `p.op IS NOT NULL, coalesce(p.downstream, ''), coalesce(p.title, ''), coalesce(p.target, ''),
-	coalesce(p.duplicate, 0), coalesce(p.duplicate_word, ''), coalesce(p.duplicate_guess, 0) = 1, coalesce(p.miss, 0),
-		coalesce(p.miss_word, ''), coalesce(p.miss_guess, 0) = 1,
-	coalesce(p.odds, 0), coalesce(p.look_at, 0), coalesce(p.looks, 0), coalesce(p.again_at, 0)`
+var priceColumns = bare(`p.op IS NOT NULL`, `coalesce(p.downstream, '')`, `coalesce(p.title, '')`, `coalesce(p.target, '')`,
+	`coalesce(p.duplicate, 0)`, `coalesce(p.duplicate_word, '')`, `coalesce(p.duplicate_guess, 0) = 1`, `coalesce(p.miss, 0)`,
+	`coalesce(p.miss_word, '')`, `coalesce(p.miss_guess, 0) = 1`, `coalesce(p.odds, 0)`, `coalesce(p.look_at, 0)`, `coalesce(p.looks, 0)`,
+	`coalesce(p.again_at, 0)`)
 
 type priceScan struct {
 	p           price

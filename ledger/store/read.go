@@ -85,7 +85,8 @@ func loadAll(tx Tx, skip ledger.Parts, where string, args ...any) ([]*loaded, er
 			together = append(together, l)
 		}
 		return l, err
-	}, `SELECT `+rowColumns+`, `+priceColumns+`, `+related+`, CAST(coalesce((SELECT value FROM meta WHERE name = 'gap'), '0') AS {int})
+	}, `SELECT `+rowColumns+`, `+priceColumns+`, `+bare(related,
+		`CAST(coalesce((SELECT value FROM meta WHERE name = 'gap'), '0') AS {int})`)+`
 		FROM op o LEFT JOIN price p ON p.op = o.seq WHERE `+where, args...)
 	if err != nil || len(all) == 0 {
 		return nil, err
@@ -139,7 +140,7 @@ func told(tx Tx, where string, args []any, each func(op int64, id string, e said
 			each(op, id, e, said, parse(payload))
 		}
 		return none, err
-	}, `SELECT e.op, e.id, e.n, e.at, e.actor, coalesce(e.facts, ''), coalesce(e.payload, '') FROM ev e
+	}, `SELECT `+bare(`e.op`, `e.id`, `e.n`, `e.at`, `e.actor`, `coalesce(e.facts, '')`, `coalesce(e.payload, '')`)+` FROM ev e
 		WHERE `+where+` ORDER BY e.seq`, args...)
 	return err
 }

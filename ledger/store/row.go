@@ -93,14 +93,20 @@ var changeColumns = []column{
 
 var allColumns = append(columns[:len(columns):len(columns)], changeColumns...)
 
-// rowColumns are what scanRow reads of op o.
+// rowColumns are what a rowScan reads of op o.
 var rowColumns = func() string {
-	var names []string
+	names := []string{"o.seq"}
 	for _, c := range allColumns {
 		names = append(names, "o."+c.name)
 	}
-	return "o.seq, " + strings.Join(names, ", ")
+	return bare(names...)
 }()
+
+// bare are columns of a query without their names and types, which SQLite's driver else copies each
+// time, and nobody reads.
+func bare(columns ...string) string {
+	return "{bare " + strings.Join(columns, "}, {bare ") + "}"
+}
 
 // rowScan takes rows one after another, each with what is selected after it.
 type rowScan struct {
@@ -110,8 +116,8 @@ type rowScan struct {
 }
 
 func newRowScan(more ...any) *rowScan {
-	s := &rowScan{values: make([]any, len(allColumns))}
-	s.dest = append(s.dest, &s.seq)
+	s := &rowScan{values: make([]any, len(allColumns)), dest: make([]any, 1, 1+len(allColumns)+len(more))}
+	s.dest[0] = &s.seq
 	for i := range s.values {
 		s.dest = append(s.dest, &s.values[i])
 	}

@@ -282,6 +282,7 @@ func TestI3_I10_EachRowOfARunIsSentAtMostOnce(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		clock := ledgertest.NewClock()
 		w := &world{T: rt, s: ledgertest.NewMemory(clock.Now, clock.Steady), clock: clock, sends: map[string]int{}}
+		rt.Cleanup(func() { need.OK(rt, w.s.Close()) })
 		var set []ledger.RunItem
 		for n := range 12 {
 			set = append(set, w.row(n))
