@@ -17,7 +17,7 @@ func leavesOut(f ledger.Filter) (notes []string) {
 		return nil
 	}
 	for _, field := range f.OpenOnly() {
-		notes = append(notes, map[string]string{"cost": "cost: settled operations have none here, and count as 0",
+		notes = append(notes, map[string]string{"cost": "cost: settled operations may have none here, and count as 0 then",
 			"downstream": "downstream: settled operations are left out, for no policy here says where their kinds are sent: --policy"}[field])
 	}
 	return notes
