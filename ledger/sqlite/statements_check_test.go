@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -98,6 +99,13 @@ func (f *fuzzed) judge(was, is stands) string {
 	for seq, e := range is.ev {
 		if was.ev[seq] == nil {
 			told[e.n("op")] = append(told[e.n("op")], e)
+		}
+	}
+	for _, table := range [][2]map[int64]record{{was.op, is.op}, {was.ev, is.ev}} {
+		for seq := range table[1] {
+			if last := slices.Max(append(slices.Collect(maps.Keys(table[0])), 0)); table[0][seq] == nil && (seq <= last || seq > last+100) {
+				return fmt.Sprintf("number %d after %d was not given by the database", seq, last)
+			}
 		}
 	}
 	for seq, o := range is.op {
@@ -256,6 +264,8 @@ func (f *fuzzed) moved(was stands, a, b record, told []record) string {
 		return "nobody says why (I8)"
 	case b.n("moved") != a.n("moved"):
 		return "it is moved by a change"
+	case a.s("facts") == b.s("facts") && b.fact("outcome")+b.fact("proof")+b.fact("basis") != "":
+		return "what an earlier change said counts again (I2)"
 	case len(told) == 0 || told[0].s("id") != b.s("change_id") || len(told) != 1:
 		return fmt.Sprintf("%d events tell of its change (I8)", len(told))
 	}

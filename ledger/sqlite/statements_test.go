@@ -228,6 +228,9 @@ func (f *fuzzed) sensible() string {
 }
 
 func (f *fuzzed) inserted(table, verb string, s sets) string {
+	if (table == "op" || table == "ev") && f.r.IntN(25) == 0 {
+		s = s.with(pick(f, "seq", "rowid"), pick(f, "-1", "0", "1", "9223372036854775807"))
+	}
 	var names, values []string
 	for _, s := range s {
 		names, values = append(names, s[0]), append(values, s[1])
@@ -239,6 +242,9 @@ func (f *fuzzed) inserted(table, verb string, s sets) string {
 func (f *fuzzed) birth() sets {
 	id := f.id()
 	name := pick(f, id, "same", "other")
+	if f.r.IntN(15) == 0 {
+		id = pick(f, "n1", "n2", "n3")
+	}
 	return sets{}.with("id", "'"+id+"'", "kind", "'"+pick(f, "k", "k", "k2")+"'", "name", "'"+name+"'",
 		"n", fmt.Sprintf("(SELECT coalesce(max(n) + 1, 0) FROM op WHERE name = '%s')", name), "gate", "'"+pick(f, "", "g1", "g2", "g3")+"'",
 		"token", "'t"+id+"'", "target", "'"+pick(f, "", "box")+"'", "deadline_at", f.now(pick(f, 60_000, 3_600_000)), "actor", "'eve'",
@@ -384,9 +390,6 @@ func (f *fuzzed) insert(table, or string) string {
 		if c.needed || f.r.IntN(6) == 0 {
 			s = s.with(c.name, strings.ReplaceAll(f.value(table, c), c.name+" ", "0 "))
 		}
-	}
-	if f.r.IntN(10) == 0 {
-		s = s.with("rowid", pick(f, "-1", "0", "1", "9223372036854775807"))
 	}
 	if len(s) == 0 {
 		return `INSERT INTO ` + table + ` DEFAULT VALUES`
