@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -142,27 +141,4 @@ func refusalsOf(t *testing.T, text string) (out []string) {
 	}
 	need.Must(t, len(out) >= 100, "only %d refusals", len(out))
 	return out
-}
-
-// The page's table names every refusal of PostgreSQL, and no other. A … in it stands for any
-// text.
-func TestContractNamesEveryRefusal(t *testing.T) {
-	refusals := refusalsOf(t, schema())
-	_, page, _ := strings.Cut(string(need.Get(os.ReadFile("../README.md"))(t)), "| statement | refused with |\n|---|---|\n")
-	page, _, _ = strings.Cut(page, "\n\n")
-	named := map[string]bool{}
-	for row := range strings.Lines(page) {
-		words := strings.TrimSpace(strings.Split(row, "|")[2])
-		says := regexp.MustCompile("^" + strings.ReplaceAll(regexp.QuoteMeta(words), "…", ".*") + "$")
-		found := false
-		for _, refusal := range refusals {
-			if says.MatchString(refusal) {
-				named[refusal], found = true, true
-			}
-		}
-		need.That(t, found, "neither database refuses with %q", words)
-	}
-	for _, refusal := range refusals {
-		need.That(t, named[refusal], "it does not name the refusal %q", refusal)
-	}
 }

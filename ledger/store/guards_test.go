@@ -3,6 +3,8 @@ package store
 import (
 	"errors"
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -71,12 +73,13 @@ const (
 func of(id string) string { return fmt.Sprintf(itsSeq, id) }
 
 // TestGuards plays attacks on one ledger and legal walks between them, in this order. What begins
-// with ! must be refused.
+// with ! must be refused. Each rule of the guards refuses one of them at least.
 func TestGuards(t *testing.T) {
 	t.Parallel()
 	m := need.Get(InMemory(nil, nil))(t).(*memory)
 	s := New(m, nil)
 	defer s.Close()
+	var said []string // by refusals
 	for _, step := range []struct {
 		name string
 		sql  []string
@@ -146,10 +149,43 @@ func TestGuards(t *testing.T) {
 		{"!a name that is had by the other, born beside it", []string{born("s2", "ks", "n=0; live=0")}},
 		{"name given up, and new begin under it, n 1", []string{"UPDATE op SET live=0 WHERE id='s'", born("s2", "ks", "n=1; gate='S2'")}},
 		{"!name taken back", []string{"UPDATE op SET live=1 WHERE id='s'"}},
+		// What it is called, its times, and the end of an attempt.
+		{"e in flight", []string{born("e", "e", "target='t'; title='w'; mark='m'; gate='S9'")}},
+		{"!another target", []string{moved("e", "target='u'")}},
+		{"!another title in silence", []string{"UPDATE op SET title='u' WHERE id='e'"}},
+		{"!marks taken away", []string{"UPDATE op SET mark='' WHERE id='e'"}},
+		{"a mark more", []string{"UPDATE op SET mark='mm' WHERE id='e'"}},
+		{"!an earlier deadline", []string{"UPDATE op SET deadline_at=deadline_at-1 WHERE id='e'"}},
+		{"!a deadline in two years", []string{"UPDATE op SET deadline_at=deadline_at+63000000000 WHERE id='e'"}},
+		{"!no deadline, through NULL", []string{"UPDATE OR REPLACE op SET deadline_at=NULL WHERE id='e'"}},
+		{"a heartbeat", []string{"UPDATE op SET deadline_at=deadline_at+1 WHERE id='e'"}},
+		{"!an end without an outcome", []string{moved("e", "state='uncertain'; unproven=1")}},
+		{"!it failed, and its attempt did not", []string{moved("e", `state='failed'; unproven=1; facts='{"outcome":"committed"}'`)}},
+		{"!the end of another attempt", []string{moved("e", `state='uncertain'; unproven=1; facts='{"outcome":"uncertain","n":2}'`)}},
+		{"!an outcome of what goes on", []string{moved("e", lost)}},
+		{"!a lost answer that counts for nothing", []string{moved("e", "state='uncertain'; "+lost)}},
+		{"!and is proven, too", []string{moved("e", `state='uncertain'; facts='{"outcome":"uncertain","proof":"refused"}'`)}},
+		{"!unproven in flight", []string{moved("e", "unproven=1")}},
+		{"e in doubt", []string{moved("e", fmt.Sprintf("state='uncertain'; unproven=1; doubted=1; ended_at=%d; deadline_at=0; ", lately)+lost)}},
+		{"!an earlier end", []string{moved("e", "ended_at=1")}},
+		{"!a doubt forgotten", []string{moved("e", "doubted=0")}},
+		{"!times in silence", []string{"UPDATE op SET started_at=1 WHERE id='e'"}},
+		{"!parked in silence", []string{"UPDATE op SET parked_until=9 WHERE id='e'"}},
+		{"!a machine says that it failed, and proves it by nothing", []string{moved("e", "state='failed'; verb='late'")}},
+		{"!or by no proof that there is", []string{moved("e", `state='failed'; unproven=0; verb='late'; facts='{"proof":"x"}'`)}},
+		{"!more may have acted than were sent", []string{moved("e", "unproven=2; verb='late'")}},
+		{"!in flight again, and abandoned: no gate holds it", []string{moved("e", "state='pending'; attempt=2; abandoned=1; verb='retry'"+person)}},
+		{"!a version far ahead", []string{"UPDATE op SET version=version+5, change_id='cv', reason='r', facts=NULL WHERE id='e'"}},
+		{"!a change id that was used", []string{"UPDATE op SET version=version+1, reason='r', facts=NULL, change_id=(SELECT id FROM ev WHERE op=" +
+			of("e") + " AND verb='begin') WHERE id='e'"}},
+		{"!born with an outcome", []string{strings.Replace(born("e2", "e2", ""), `"sender"`, `"outcome":"failed","sender"`, 1)}},
+		{"!born with an end", []string{born("e2", "e2", "ended_at=9")}},
 		// Plain SQL.
 		{"intent", []string{`INSERT INTO intent (id, kind, key, input, actor, token) VALUES ('f1', 'mail', 'INV-1', '{"a":1}', 'cron',
 			'tf')`}},
 		{"!intent, same key", []string{`INSERT INTO intent (id, kind, key, actor) VALUES ('f2', 'mail', 'INV-1', 'cron')`}},
+		{"!signed as a check", []string{`INSERT INTO intent (id, kind, key, actor) VALUES ('f2', 'mail', 'INV-2', ' Checks ')`}},
+		{"!settled by the clock", []string{`INSERT INTO settle (attempt, outcome, actor) VALUES ('f1.1', 'committed', 'clock')`}},
 		{"!settle failed with no known proof", []string{`INSERT INTO settle (attempt, outcome, proof) VALUES ('f1.1', 'failed',
 			'absent')`}},
 		{"!settle names no attempt", []string{`INSERT INTO settle (attempt, outcome) VALUES ('f1', 'committed')`}},
@@ -293,6 +329,9 @@ func TestGuards(t *testing.T) {
 			}
 		}
 		err = refusal(err)
+		if wrong && err != nil {
+			said = append(said, err.Error())
+		}
 		switch {
 		case wrong && err == nil:
 			t.Errorf("%s: not refused", step.name)
@@ -301,6 +340,10 @@ func TestGuards(t *testing.T) {
 		case !wrong && err != nil:
 			t.Errorf("%s: wrongly refused: %v", step.name, err)
 		}
+	}
+	for _, rule := range regexp.MustCompile(`RAISE\(ABORT, '((?:[^']|'')+)'\)`).FindAllStringSubmatch(sqliteSchema(), -1) {
+		says := strings.ReplaceAll(rule[1], "''", "'")
+		need.That(t, slices.ContainsFunc(said, func(s string) bool { return strings.Contains(s, says) }), "no step is refused with %q", says)
 	}
 	var left int
 	need.OK(t, one(m, []any{&left}, `SELECT count(*) FROM ev WHERE op = `+of("f1")))

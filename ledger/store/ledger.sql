@@ -1,8 +1,8 @@
 -- The ledger. Words in braces differ between the two databases; schema.go fills them in.
-CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) {strict};   -- id, created, moved_to (copied: begins are refused)
+CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL  -- id, created, moved_to (copied: begins are refused)
+) {strict};
 
--- op: where an operation stands. The columns from change_id on are its newest change, as it was written.
-CREATE TABLE op (
+CREATE TABLE op (   -- where an operation stands. The columns from change_id on are its newest change, as it was written.
   seq          {number} PRIMARY KEY CHECK (seq > 0),
   id           TEXT NOT NULL UNIQUE CHECK (length(id) BETWEEN 1 AND 200),
   kind         TEXT NOT NULL CHECK (length(kind) BETWEEN 1 AND 200),
@@ -73,9 +73,8 @@ CREATE INDEX op_by_mark ON op (mark) WHERE mark <> '';
 CREATE INDEX op_by_answer ON op (kind, settled_at) WHERE state = 'committed' AND abandoned = 0 AND by_answer = 1 AND token_sent = 1;
 CREATE INDEX op_by_receipt ON op ((receipts ->> 0)) WHERE {text receipts} <> '[]';
 
--- ev: what happened. facts are what rules read: what the event changed of attempt n, and under op, attempts, grants and
--- read what it changed of these; they stay. payload is what people read, with the same members; it and reason can be emptied.
-CREATE TABLE ev (
+CREATE TABLE ev (   -- what happened. facts are what rules read: what the event changed of attempt n, and under op, attempts, grants and
+  -- read what it changed of these; they stay. payload is what people read, with the same members; it and reason can be emptied.
   seq      {number} PRIMARY KEY CHECK (seq > 0),
   op       {int} NOT NULL DEFAULT 0,                      -- op.seq; 0: the ledger itself
   n        {int} NOT NULL DEFAULT 0,                      -- of the attempt it is about
@@ -101,28 +100,33 @@ CREATE INDEX ev_lost ON ev (lost_at, op) WHERE lost_at <> 0;
 CREATE INDEX ev_by_attempt ON ev ((facts ->> 'id')) WHERE verb IN ('begin', 'retry');
 
 -- What follows is folded from the history, by whoever leads, and can be made again.
-CREATE TABLE price (
+CREATE TABLE price (   -- what is open, ever was in doubt or is to be looked at again: what it costs, and when it is looked at
   op {int} PRIMARY KEY, downstream TEXT NOT NULL DEFAULT '', title TEXT NOT NULL DEFAULT '', target TEXT NOT NULL DEFAULT '',
   duplicate {real} NOT NULL DEFAULT 0, duplicate_word TEXT NOT NULL DEFAULT '', duplicate_guess {int} NOT NULL DEFAULT 0,
   miss {real} NOT NULL DEFAULT 0, miss_word TEXT NOT NULL DEFAULT '', miss_guess {int} NOT NULL DEFAULT 0,
   odds {real} NOT NULL DEFAULT 0,
-  look_at {int} NOT NULL DEFAULT 0, looks {int} NOT NULL DEFAULT 0, again_at {int} NOT NULL DEFAULT 0) {strict};   -- again_at: a settled one is looked for then
+  look_at {int} NOT NULL DEFAULT 0, looks {int} NOT NULL DEFAULT 0, again_at {int} NOT NULL DEFAULT 0  -- again_at: a settled one is looked for then
+) {strict};
 CREATE INDEX price_by_look ON price (downstream, look_at);
-CREATE TABLE outage (
+CREATE TABLE outage (   -- a burst of lost answers on a downstream, or of a kind
   id TEXT PRIMARY KEY, scope TEXT NOT NULL, kinds {json} NOT NULL, pipelines {json} NOT NULL, classes {json} NOT NULL, gap_ms {int} NOT NULL,
   opened_at {int} NOT NULL, first_at {int} NOT NULL, last_at {int} NOT NULL, answered_at {int} NOT NULL DEFAULT 0, over_at {int} NOT NULL DEFAULT 0,
   taken_by TEXT NOT NULL DEFAULT '', taken_until {int} NOT NULL DEFAULT 0) {strict};
 CREATE INDEX outage_by_last ON outage (last_at);
-CREATE TABLE total (what TEXT PRIMARY KEY, n {int} NOT NULL) {strict};  -- what: state or end of a doubt, kind, class; 'seq' is the event it has come to
+CREATE TABLE total (what TEXT PRIMARY KEY, n {int} NOT NULL  -- what: state or end of a doubt, kind, class; 'seq' is the event it has come to
+) {strict};
 -- What is not folded.
-CREATE TABLE hold (
+CREATE TABLE hold (   -- what a person stopped: sends of a scope, and with begins first sends, too
   scope TEXT PRIMARY KEY, kinds {json} NOT NULL DEFAULT '[]', actor TEXT NOT NULL, reason TEXT NOT NULL CHECK (trim(reason) <> ''),
   begins {int} NOT NULL DEFAULT 0 CHECK (begins IN (0, 1)), created_at {int} NOT NULL, until {int} NOT NULL DEFAULT 0, change_id TEXT NOT NULL) {strict};
-CREATE TABLE lead (name TEXT PRIMARY KEY, holder TEXT NOT NULL, rank {int} NOT NULL, since {int} NOT NULL, until {int} NOT NULL) {strict};
+CREATE TABLE lead (   -- who checks a downstream, or drives a run, until when
+  name TEXT PRIMARY KEY, holder TEXT NOT NULL, rank {int} NOT NULL, since {int} NOT NULL, until {int} NOT NULL) {strict};
 
 -- The two views of a foreign writer.
-CREATE VIEW intent (id, kind, key, input, target, title, token, source, actor, deadline_at) AS SELECT id, kind, key, payload, target, title, token, source, actor, deadline_at FROM op WHERE 1 = 0;
-CREATE VIEW settle (attempt, outcome, proof, receipt, class, reason, actor, result) AS SELECT id, state, reason, reason, class, reason, actor, payload FROM op WHERE 1 = 0;
+CREATE VIEW intent (   -- INSERT before sending; key is op.name
+  id, kind, key, input, target, title, token, source, actor, deadline_at) AS SELECT id, kind, key, payload, target, title, token, source, actor, deadline_at FROM op WHERE 1 = 0;
+CREATE VIEW settle (   -- INSERT after the answer; attempt is the operation's id followed by .1
+  attempt, outcome, proof, receipt, class, reason, actor, result) AS SELECT id, state, reason, reason, class, reason, actor, payload FROM op WHERE 1 = 0;
 
 -- The guards. A rule refuses where its condition holds or is NULL. 'refuse' comes before the change, 'tell' after it, 'instead' makes it.
 @refuse op INSERT
@@ -224,10 +228,14 @@ CREATE VIEW settle (attempt, outcome, proof, receipt, class, reason, actor, resu
           NEW.version, CASE WHEN NEW.conflict <> OLD.conflict OR NEW.facts ->> 'raised' IS NOT NULL THEN NEW.conflict ELSE '' END,
           coalesce(NEW.facts ->> 'outcome', ''), coalesce({int of NEW.facts ->> 'lost_at'}, 0), NEW.about, NEW.facts, NEW.payload)
 @instead intent
-  INSERT INTO {schema}op (id, kind, name, n, payload, target, title, token, token_sent, source, actor, deadline_at, reason, facts)
+- checks and clock are names of indoubt itself: sign with another one
+  lower(trim(coalesce(NEW.actor, ''))) IN ('checks', 'clock')
+! INSERT INTO {schema}op (id, kind, name, n, payload, target, title, token, token_sent, source, actor, deadline_at, reason, facts)
   VALUES (NEW.id, NEW.kind, NEW.key, (SELECT coalesce(max(o.n), -1) + 1 FROM {schema}op o WHERE o.name = NEW.key AND o.scope = '' AND o.kind = NEW.kind), CASE WHEN NEW.input IS NOT NULL THEN {object 'op', {object 'input', NEW.input}} END, coalesce(NEW.target, ''), coalesce(NEW.title, ''),
           coalesce(NEW.token, ''), CASE WHEN coalesce(NEW.token, '') = '' THEN 0 ELSE 1 END, coalesce(NEW.source, {who NEW.actor}), {who NEW.actor}, coalesce(NEW.deadline_at, {now} + 60000), 'attempt 1', {object 'sender', 'sql'})
 @instead settle
+- checks and clock are names of indoubt itself: sign with another one
+  lower(trim(coalesce(NEW.actor, ''))) IN ('checks', 'clock')
 - no first attempt of this operation is in flight: indoubt settle ID.N records what comes late
   coalesce(NEW.attempt, '') NOT LIKE '_%.1' OR NOT EXISTS (SELECT 1 FROM {schema}op o WHERE o.id = substr(NEW.attempt, 1, length(NEW.attempt) - 2) AND o.state = 'pending' AND o.attempt = 1)
 - outcome is committed, failed or uncertain; proof is never_sent or refused, and goes with failed
@@ -238,5 +246,5 @@ CREATE VIEW settle (attempt, outcome, proof, receipt, class, reason, actor, resu
     doubted = CASE WHEN NEW.outcome = 'uncertain' OR deadline_at < {now} THEN 1 ELSE doubted END, doubted_at = CASE WHEN NEW.outcome = 'uncertain' OR deadline_at < {now} THEN {now} ELSE doubted_at END, class = CASE WHEN NEW.outcome = 'uncertain' THEN coalesce(NEW.class, '') ELSE class END,
     effects = CASE WHEN NEW.outcome = 'committed' THEN 1 ELSE 0 END, receipts = CASE WHEN coalesce(NEW.receipt, '') = '' THEN receipts ELSE {array NEW.receipt} END,
     facts = {object 'outcome', NEW.outcome, 'proof', coalesce(NEW.proof, ''), 'error_class', coalesce(NEW.class, ''), 'lost_at', CASE WHEN NEW.outcome = 'committed' THEN 0 ELSE {now} END},
-    payload = CASE WHEN NEW.result IS NOT NULL THEN {object 'receipt', coalesce(NEW.receipt, ''), 'result', NEW.result} ELSE {object 'receipt', coalesce(NEW.receipt, '')} END
+    payload = CASE WHEN NEW.result IS NOT NULL THEN {object 'receipt', coalesce(NEW.receipt, ''), 'result', NEW.result, 'op', {object 'result', NEW.result}} ELSE {object 'receipt', coalesce(NEW.receipt, '')} END
    WHERE id = substr(NEW.attempt, 1, length(NEW.attempt) - 2) AND attempt = 1 AND state = 'pending'

@@ -45,9 +45,9 @@ var notRun = map[string]string{
 	"sh-long":   "it takes many minutes: INDOUBT_FRESH=long runs it on a new system",
 	"sh-system": "it needs systemd, docker, accounts or cron",
 	// What needs a PostgreSQL server is run by TestContractInPostgreSQL and TestE2E_ALedgerInPostgreSQL.
-	"sh-postgres": "a server", "python-postgres": "a server", "output-postgres": "a server", "sql-postgres": "a server",
+	"sh-postgres": "a server", "sql-postgres": "a server",
 	"sh-fleet":   "a server: TestE2E_OneLedgerForAFleet",
-	"sql":        "TestContractShowsTheFeed runs it",
+	"sql":        "TestContractInGo runs it",
 	"sh-agent":   "it rewrites a client's files: TestThePagePutsAnAgentBehindIndoubt",
 	"sh-restore": "it replaces the ledger: TestI10_E2E_ABackupIsRestoredAsThePageSays",
 	"go":         "the examples of ledger/record compile",
