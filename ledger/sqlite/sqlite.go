@@ -51,7 +51,6 @@ type handle struct {
 	moment func() ledger.Moment // by the ledger's clocks, in the precision the ledger keeps
 	opts   Options
 	id     string
-	birth  time.Time
 	home   string // as declared
 	copied string // why it is only looked at, "" when it is at home
 
