@@ -169,16 +169,8 @@ func of[T any](table string, columns []column[T]) string {
 var listColumns = append(used(columns, listed), column[ledger.Operation]{name: "recheck_at"},
 	column[ledger.Operation]{name: "granted_at"}, column[ledger.Operation]{name: "grant_until"})
 
-// ListColumns names them, each behind the name of a table; ListedColumns, those of
-// operations.
-func ListColumns(table string) string   { return of(table, listColumns) }
-func ListedColumns(table string) string { return of(table, used(columns, listed)) }
-
-// SearchOf is the text of a search: the words of open_source s, and what a policy
-// calls the operation in a row of open_operations.
-func SearchOf(row string) string {
-	return `s.words || lower(` + newline + ` || ` + row + `.priced_title || ` + newline + ` || ` + row + `.priced_target)`
-}
+// ListColumns names them, each behind the name of a table.
+func ListColumns(table string) string { return of(table, listColumns) }
 
 // newline is one in SQL.
 const newline = "'\n'"
