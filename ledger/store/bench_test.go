@@ -34,3 +34,31 @@ func BenchmarkBeginSettle(b *testing.B) {
 	need.OK(b, one(m, []any{&size}, `PRAGMA page_size`))
 	b.ReportMetric(pages*size/float64(n), "bytes/operation")
 }
+
+// BenchmarkOutage looks at an outage of ten thousand, and sums it up.
+func BenchmarkOutage(b *testing.B) {
+	s := New(need.Get(InMemory(nil, nil))(b), nil)
+	defer s.Close()
+	ctx, billing := context.Background(), ledger.Actor{Name: "billing", Machine: true}
+	for range 10_000 {
+		id := ledger.NewID()
+		res := need.Get(ledger.Begin(ctx, s, ledger.BeginRequest{ChangeID: ledger.NewID(), OperationID: id, AttemptID: ledger.NewID(),
+			Kind: "stripe.charge", Key: id, Token: id, Target: id, TokenSent: true, Deadline: time.Minute, Actor: billing}))(b)
+		need.Get(ledger.Settle(ctx, s, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: res.Attempt.ID,
+			Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassTimeout, Error: "no answer", Actor: billing}))(b)
+	}
+	need.OK(b, s.Fold(ctx, nil, true, func(string) ledger.Burst { return ledger.Burst{Errors: 5, Within: time.Minute, Gap: time.Minute} }))
+	ins := need.Get(s.Outages(ctx, time.Now(), 1))(b)
+	b.Run("account", func(b *testing.B) {
+		for b.Loop() {
+			if a := need.Get(s.Outage(ctx, ins[0].ID, time.Now()))(b); a.Errors() != 10_000 {
+				b.Fatal(a.Errors())
+			}
+		}
+	})
+	b.Run("sums", func(b *testing.B) {
+		for b.Loop() {
+			need.OK(b, s.Sums(ctx, ins, time.Now()))
+		}
+	})
+}
