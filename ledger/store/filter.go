@@ -94,8 +94,8 @@ func termSQL(b *binder, f ledger.Filter, t ledger.Term, kinds []string, now time
 	moment := func() float64 { return float64(t.Moment(now).UnixMicro()) / 1000 }
 	switch t.Field {
 	case "text":
-		return contains("o.title", "o.target", "coalesce(p.title, '')", "coalesce(p.target, '')", "o.kind", "o.name", "o.id",
-			"o.source", receiptSQL)
+		return contains("o.title", "o.target", "o.kind", "o.name", "o.id", "o.source") + ` OR {text o.receipts} <> '[]' AND (` +
+			contains(receiptSQL) + `) OR o.seq IN (SELECT q.op FROM price q WHERE ` + contains("q.title", "q.target") + `)`
 	case "id", "key", "token", "receipt", "named":
 		return strings.Join(ledger.Each(t.Columns(), func(c string) string { return begins(fields[c]) }), " OR ")
 	case "kind", "state", "lane", "downstream", "source", "error":

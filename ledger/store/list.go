@@ -304,55 +304,47 @@ func (s *Store) Needing(ctx context.Context, f ledger.Filter, now time.Time) (n 
 			return err
 		}
 		b := &binder{[]any{millis(now)}}
-		n, err = needing(tx, "?1 = ?1"+filterSQL(b, f, kinds, now), b.args)
+		c, err := unsettledCounts(tx, "?1 = ?1"+filterSQL(b, f, kinds, now), b.args)
+		n = c.Needing
 		return err
 	})
 	return n, err
 }
 
-// needing sums up what needs a person.
-func needing(tx Tx, where string, args []any) (n ledger.Needing, err error) {
-	err = one(tx, []any{&n.NeedsYou, &n.Conflicts, &n.Twice, &n.Loss, &n.Unsent, &n.ByWord}, fmt.Sprintf(`
-		SELECT count(*), count(*) FILTER (WHERE conflict <> ''), count(*) FILTER (WHERE conflict = 'duplicate'),
-			coalesce(sum(rank) FILTER (WHERE word = ''), 0.0),
-		       coalesce(sum(rank) FILTER (WHERE word = '' AND lane = 'not_landed'), 0.0), count(*) FILTER (WHERE word <> '')
-		  FROM (%s) AS needs`, unsettled([]string{"o.conflict", laneSQL + " AS lane", "o.rank", "coalesce(p.miss_word, '') AS word"},
-		where+" AND "+tabSQL+" = 'needs_you'")), args...)
-	n.Loss, n.Unsent = rounded(n.Loss), rounded(n.Unsent)
-	return n, err
+// unsettledCounts counts what is not settled and lets itself be selected so, a tab each. It is read once: what a
+// compound gives is not worked out anew for each of the sums.
+func unsettledCounts(tx Tx, where string, args []any) (c ledger.Counts, err error) {
+	sums := ""
+	for _, of := range []string{"1 = 1", "conflict <> ''", "conflict = 'duplicate'", "word <> ''"} {
+		sums += " count(*) FILTER (WHERE tab = 'needs_you' AND " + of + "),"
+	}
+	for _, of := range []string{"word = ''", "word = '' AND lane = 'not_landed'"} {
+		sums += " coalesce(sum(rank) FILTER (WHERE tab = 'needs_you' AND " + of + "), 0.0),"
+	}
+	err = one(tx, []any{&c.NeedsYou, &c.Conflicts, &c.Twice, &c.ByWord, &c.Loss, &c.Unsent, &c.Checking, &c.InFlight, &c.Parked},
+		`SELECT`+sums+` count(*) FILTER (WHERE tab = 'checking'), count(*) FILTER (WHERE tab = 'in_flight'),
+			count(*) FILTER (WHERE tab = 'parked') FROM (`+unsettled([]string{tabSQL + " AS tab", "o.conflict", "o.rank",
+			"CASE o.state WHEN 'failed' THEN " + laneSQL + " ELSE '' END AS lane", "coalesce(p.miss_word, '') AS word"}, where)+`) AS some`,
+		args...)
+	c.Loss, c.Unsent = rounded(c.Loss), rounded(c.Unsent)
+	return c, err
 }
 
 // Counts returns how many operations stand where at now.
 func (s *Store) Counts(ctx context.Context, now time.Time) (c ledger.Counts, err error) {
-	c.ByState = map[ledger.State]int{}
 	err = s.db.View(ctx, func(tx Tx) (err error) {
-		if c.Needing, err = needing(tx, "?1 = ?1", []any{millis(now)}); err != nil {
+		if c, err = unsettledCounts(tx, "?1 = ?1", []any{millis(now)}); err != nil {
 			return err
 		}
 		sums, err := sumsOf(tx, math.MaxInt64)
 		if err != nil {
 			return err
 		}
-		states, err := sums.states(tx, now)
-		if err != nil {
-			return err
-		}
+		states, err := sums.states(tx, now, false)
+		c.ByState = map[ledger.State]int{}
 		for _, of := range states {
 			c.All, c.ByState[of.State] = c.All+of.Count, c.ByState[of.State]+of.Count
 		}
-		_, err = collect(tx, func(rows Rows) (none struct{}, err error) {
-			var tab ledger.Tab
-			var n int
-			switch err = rows.Scan(&tab, &n); tab {
-			case ledger.TabChecking:
-				c.Checking = n
-			case ledger.TabInFlight:
-				c.InFlight = n
-			case ledger.TabParked:
-				c.Parked = n
-			}
-			return none, err
-		}, `SELECT tab, count(*) FROM (`+unsettled([]string{tabSQL + " AS tab"}, "?1 = ?1")+`) AS some GROUP BY 1`, millis(now))
 		c.Settled = c.All - c.NeedsYou - c.Checking - c.InFlight - c.Parked
 		return err
 	})

@@ -252,7 +252,10 @@ func (s *Store) Fold(ctx context.Context, ids []string, all bool, burst func(str
 			})
 		}
 		sums, err := sumsOf(tx, foldMost)
-		if err = errors.Join(err, sums.save(tx), fold(tx, lost, burst)); err != nil {
+		if err == nil && sums.behind >= foldFrom {
+			err = sums.save(tx)
+		}
+		if err = errors.Join(err, fold(tx, lost, burst)); err != nil {
 			return err
 		}
 		going, err := collect(tx, scanOutage, `SELECT `+outageColumns+` FROM outage i WHERE i.over_at = 0 ORDER BY i.last_at`)

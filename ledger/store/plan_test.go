@@ -54,7 +54,7 @@ func (a *asking) plan(query string, args []any) (steps []string, err error) {
 // What reads a whole table or index, and what is sorted.
 var (
 	// Of few rows: who leads, holds, sums, and what a step before has found.
-	small    = regexp.MustCompile(`^SCAN (CONSTANT ROW|meta|lead|hold|h|h USING .*|some|r|few|needs|\(?subquery.*|total)$`)
+	small    = regexp.MustCompile(`^SCAN (CONSTANT ROW|meta|lead|hold|h|h USING .*|some|r|few|q|needs|\(?subquery.*|total)$`)
 	flying   = regexp.MustCompile(`^SCAN o USING (COVERING )?INDEX op_pending$`)
 	unclosed = regexp.MustCompile(`^SCAN o USING (COVERING )?INDEX op_open$`)
 	ended    = regexp.MustCompile(`^SCAN (e|ev)$`) // from its end, until there are enough
@@ -182,6 +182,41 @@ func TestStatementsAreAnsweredByIndexes(t *testing.T) {
 					t.Errorf("%s: %s\n%s\n%s", name, step, strings.Join(steps, "\n"), query)
 				}
 			}
+		}
+	}
+}
+
+// Marks are given from where they have come to, so that no one reads the same operations again.
+func TestMarksGoOnWhereTheyStopped(t *testing.T) {
+	t.Parallel()
+	db := &asking{need.Get(InMemory(nil, nil))(t).(*memory), map[string][]any{}}
+	s, ctx := New(db, nil), context.Background()
+	begin := func(id string) {
+		need.Get(ledger.Begin(ctx, s, ledger.BeginRequest{ChangeID: "c" + id, OperationID: id, AttemptID: "a" + id, Kind: "k", Key: id, Token: id,
+			Deadline: time.Minute, Actor: ledger.Actor{Name: "billing", Machine: true}}))(t)
+	}
+	read := 0
+	mark := func(limit int) bool {
+		return need.Get(s.Mark(ctx, func(string) string { return "rules" }, func(o ledger.Operation) ledger.Marks {
+			read++
+			return ledger.Marks{Values: []string{"mark-" + o.ID}}
+		}, limit))(t)
+	}
+	for _, id := range []string{"one", "two", "three"} {
+		begin(id)
+	}
+	need.That(t, mark(2) && !mark(2) && read == 3, "%d were read", read)
+	begin("four")
+	need.That(t, !mark(9) && !mark(9) && read == 4, "%d were read", read)
+	for _, id := range []string{"one", "four"} {
+		found := need.Get(s.Marked(ctx, "mark-"+id, 5))(t)
+		need.That(t, len(found) == 1 && found[0] == id, "%s: %q", id, found)
+	}
+	clear(db.said)
+	mark(9)
+	for query, args := range db.said {
+		if strings.Contains(query, "mark_rules") {
+			need.Equal(t, args[0], any(4), "the first that is looked at comes after")
 		}
 	}
 }

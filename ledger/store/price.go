@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"math"
 	"slices"
 	"time"
@@ -331,46 +332,67 @@ func (s *Store) Marked(ctx context.Context, value string, limit int) ([]string, 
 		"\n"+value+"\n", "\n"+ledger.Masked(value)+"\n", limit)
 }
 
-// Mark gives marks to operations that were written under other rules than their kind's.
+// markedAtOnce is how many operations are looked through at once for such as lack marks.
+const markedAtOnce = 10_000
+
+// Mark gives marks to operations that were written under other rules than their kind's. How far it has come
+// by each kind's rules is kept beside the sums.
 func (s *Store) Mark(ctx context.Context, rules func(kind string) string, marks func(ledger.Operation) ledger.Marks,
 	limit int) (more bool, err error) {
 	err = s.db.Update(ctx, func(tx Tx) error {
 		sums, err := sumsOf(tx, math.MaxInt64)
+		var newest int
+		err = errors.Join(err, one(tx, []any{&newest}, `SELECT coalesce(max(seq), 0) FROM op`))
+		sums.moved = nil // who leads moves them
 		for _, kind := range sums.kinds() {
 			want := rules(kind)
 			if want == "" || err != nil {
 				continue
 			}
+			if limit <= 0 {
+				more = true
+				break
+			}
+			by := what{"marked", "", list([]string{kind, want})}
+			to := min(newest, sums.n[by]+markedAtOnce)
 			var all []*loaded
-			if all, err = loadAll(tx, ledger.AllParts, `o.kind = ? ORDER BY o.seq`, kind); err != nil {
+			if all, err = loadAll(tx, ledger.AllParts, `o.seq IN (SELECT m.seq FROM op m WHERE m.seq > ? AND m.seq <= ? AND m.kind = ?
+				AND NOT EXISTS (SELECT 1 FROM ev e WHERE e.op = m.seq AND e.facts -> 'op' ->> 'mark_rules' = ?) ORDER BY m.seq LIMIT ?)
+				ORDER BY o.seq`, sums.n[by], to, kind, want, limit); err != nil {
 				return err
 			}
+			if limit -= len(all); limit <= 0 {
+				to = int(all[len(all)-1].seq)
+			}
+			more = more || to < newest
+			if to > sums.n[by] {
+				sums.n[by], sums.moved = to, append(sums.moved, by)
+			}
 			for _, l := range all {
-				if want == l.o.MarkRules || !l.o.RedactedAt.IsZero() {
-					continue
-				}
-				if limit--; limit < 0 {
-					more = true
-					return nil
-				}
-				after, o := l.state, *l.o
-				after.op, o.MarkRules = &o, want
-				var facts, payload object
-				l.changes(&after, said{}, &facts, &payload)
-				if err := addEvent(tx, l.seq, 0, ledger.Event{ID: ledger.NewID(), Verb: verbLook,
-					Actor: ledger.Actor{Name: ledger.ActorChecks, Machine: true},
-					From:  l.o.State, To: l.o.State, Version: l.o.Version}, facts, payload); err != nil {
+				if err = errors.Join(err, l.remark(tx, want, marks(*l.o).Values)); err != nil {
 					return err
-				}
-				if mark := marked(l.mark, marks(*l.o).Values); mark != l.mark {
-					if err := exec(tx, `UPDATE op SET mark = ? WHERE seq = ?`, mark, l.seq); err != nil {
-						return err
-					}
 				}
 			}
 		}
-		more = limit <= 0
-		return err
+		return errors.Join(err, sums.save(tx))
 	})
 	return more, err
+}
+
+// remark gives an operation marks by the rules that are wanted.
+func (l *loaded) remark(tx Tx, want string, values []string) error {
+	if want == l.o.MarkRules || !l.o.RedactedAt.IsZero() {
+		return nil
+	}
+	after, o := l.state, *l.o
+	after.op, o.MarkRules = &o, want
+	var facts, payload object
+	l.changes(&after, said{}, &facts, &payload)
+	err := addEvent(tx, l.seq, 0, ledger.Event{ID: ledger.NewID(), Verb: verbLook,
+		Actor: ledger.Actor{Name: ledger.ActorChecks, Machine: true},
+		From:  l.o.State, To: l.o.State, Version: l.o.Version}, facts, payload)
+	if mark := marked(l.mark, values); mark != l.mark {
+		err = errors.Join(err, exec(tx, `UPDATE op SET mark = ? WHERE seq = ?`, mark, l.seq))
+	}
+	return err
 }

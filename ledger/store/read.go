@@ -91,11 +91,13 @@ func loadAll(tx Tx, skip ledger.Parts, where string, args ...any) ([]*loaded, er
 	if err != nil || len(all) == 0 {
 		return nil, err
 	}
-	marks, seqs := numbers(all)
-	err = told(tx, `e.op IN (`+marks+`)`, seqs, func(op int64, id string, e said, facts, payload object) {
-		of[op].apply(e, facts, payload)
-		of[op].ids = append(of[op].ids, id)
-	})
+	for some := range slices.Chunk(all, manyIDs) {
+		marks, seqs := among(ledger.Each(some, func(l *loaded) int64 { return l.seq }))
+		err = errors.Join(err, told(tx, `e.op IN (`+marks+`)`, seqs, func(op int64, id string, e said, facts, payload object) {
+			of[op].apply(e, facts, payload)
+			of[op].ids = append(of[op].ids, id)
+		}))
+	}
 	now := tx.Moment()
 	var holds []ledger.Hold
 	if err == nil && skip&ledger.PartHolds == 0 {
@@ -143,11 +145,6 @@ func told(tx Tx, where string, args []any, each func(op int64, id string, e said
 	}, `SELECT `+bare(`e.op`, `e.id`, `e.n`, `e.at`, `e.actor`, `coalesce(e.facts, '')`, `coalesce(e.payload, '')`)+` FROM ev e
 		WHERE `+where+` ORDER BY e.seq`, args...)
 	return err
-}
-
-// numbers are those of operations, for an IN.
-func numbers(all []*loaded) (string, []any) {
-	return among(ledger.Each(all, func(l *loaded) int64 { return l.seq }))
 }
 
 // among are placeholders for an IN. The first value is repeated, so that there are few statements
@@ -322,25 +319,27 @@ func (l *loaded) ended() (at []time.Time) {
 
 // inOutages says of records which outages they are in, the newest first.
 func inOutages(tx Tx, all []*loaded) error {
-	var first time.Time
-	for _, l := range all {
-		for _, end := range l.ended() {
-			if first.IsZero() || end.Before(first) {
-				first = end
-			}
-		}
-	}
-	if first.IsZero() {
+	ends := ledger.Each(all, (*loaded).ended)
+	times := slices.Concat(ends...)
+	if len(times) == 0 {
 		return nil
 	}
-	ins, err := collect(tx, scanOutage, `SELECT `+outageColumns+` FROM outage i WHERE i.last_at + i.gap_ms > ? ORDER BY i.last_at DESC,
-		i.id`, millis(first))
-	for _, l := range all {
-		for _, in := range ins {
-			if slices.Contains(in.Kinds, l.o.Kind) && slices.ContainsFunc(l.ended(), in.Takes) {
+	_, err := collect(tx, func(rows Rows) (none struct{}, err error) {
+		var in ledger.Outage
+		var kinds string
+		var first, last, gap int64
+		if err = rows.Scan(&in.ID, &kinds, &first, &last, &gap); err != nil {
+			return none, err
+		}
+		in.FirstAt, in.LastAt, in.Gap = at(first), at(last), time.Duration(gap)*time.Millisecond
+		for i, l := range all {
+			if slices.ContainsFunc(ends[i], in.Takes) && slices.Contains(unlist(kinds), l.o.Kind) {
 				l.rec.Outages = append(l.rec.Outages, in.ID)
 			}
 		}
-	}
+		return none, err
+	}, `SELECT i.id, i.kinds, i.first_at, i.last_at, i.gap_ms FROM outage i WHERE i.last_at + i.gap_ms > ? AND i.first_at <= ?
+		ORDER BY i.last_at DESC, i.id`,
+		millis(slices.MinFunc(times, time.Time.Compare)), millis(slices.MaxFunc(times, time.Time.Compare)))
 	return err
 }

@@ -73,11 +73,8 @@ func sumsOf(tx Tx, most int64) (s sums, err error) {
 	return s, err
 }
 
-// save has the table come as far, where that is much.
+// save has the table come as far.
 func (s sums) save(tx Tx) error {
-	if s.behind < foldFrom {
-		return nil
-	}
 	for _, w := range s.moved {
 		if err := exec(tx, `INSERT INTO total (what, n) VALUES (?, ?) ON CONFLICT (what) DO UPDATE SET n = excluded.n`,
 			list([]string{w.what, w.kind, w.class}), s.n[w]); err != nil {
@@ -87,8 +84,9 @@ func (s sums) save(tx Tx) error {
 	return nil
 }
 
-// states is how many operations of a kind stand where at now. A deadline that passed is not in the history yet.
-func (s sums) states(tx Tx, now time.Time) (map[what]ledger.StateCount, error) {
+// states is how many operations of a kind stand where at now, with the oldest where that is asked for. A
+// deadline that passed is not in the history yet.
+func (s sums) states(tx Tx, now time.Time, oldest bool) (map[what]ledger.StateCount, error) {
 	out := map[what]ledger.StateCount{}
 	put := func(kind string, state ledger.State, n int, since int64) {
 		w := what{string(state), kind, ""}
@@ -117,8 +115,8 @@ func (s sums) states(tx Tx, now time.Time) (map[what]ledger.StateCount, error) {
 		return none, err
 	}, `SELECT o.kind, `+overdue+`, count(*), min(CASE WHEN `+overdue+` THEN o.deadline_at ELSE o.begun_at END) FROM op o WHERE `+inFlight+`
 		GROUP BY 1, 2`, millis(now))
-	if err != nil {
-		return nil, err
+	if err != nil || !oldest {
+		return out, err
 	}
 	_, err = collect(tx, func(rows Rows) (none struct{}, err error) {
 		var kind string
@@ -138,7 +136,7 @@ func (s *Store) StateCounts(ctx context.Context, now time.Time) (out []ledger.St
 		if err != nil {
 			return err
 		}
-		all, err := sums.states(tx, now)
+		all, err := sums.states(tx, now, true)
 		for _, c := range all {
 			if c.Count > 0 {
 				out = append(out, c)
