@@ -24,8 +24,9 @@ func whoIn(facts object) (w who) {
 	return who{quoted(of.get("os_user")), quoted(of.get("host")), of.get("terminal") == "true"}
 }
 
-// describe puts into facts and payload what an event says beside what it changed. The text of its
-// detail is in the payload, and what is left of it without that, in facts.
+// describe puts into facts and payload what an event says beside what it changed. Of its detail the
+// text is in the payload, and nothing is said again that facts or payload say already: in facts
+// stands null for these, which sayAgain fills in.
 func describe(e ledger.Event, facts, payload *object) {
 	if w := (who{e.Actor.OSUser, e.Actor.Host, e.Actor.Terminal}); w != (who{}) {
 		facts.set("who", w)
@@ -41,20 +42,53 @@ func describe(e ledger.Event, facts, payload *object) {
 		return
 	}
 	var left, text object
-	for _, was := range parse(string(e.Detail)) {
-		if !e.IsText(was.name) {
-			left.add(was.name, was.raw)
-			continue
+	for _, m := range parse(string(e.Detail)) {
+		name, isText, elsewhere := saidAs(m.name), e.IsText(m.name), null
+		if m.raw[0] == '[' {
+			elsewhere = nulls
 		}
-		text.add(was.name, was.raw)
-		if was.raw[0] == '[' {
-			left.set(was.name, []string{ledger.Marker})
-		} else {
-			left.set(was.name, ledger.Marker)
+		switch {
+		case m.raw == facts.get(name), isText && m.raw == payload.get(name):
+			m.raw = elsewhere
+		case isText:
+			text.add(m.name, m.raw)
+			m.raw = elsewhere
 		}
+		left = append(left, m)
 	}
 	facts.add("detail", left.json())
 	payload.put("detail", text)
+}
+
+// What stands for a member of a detail that is elsewhere, and for a list.
+const null, nulls = "null", "[null]"
+
+// saidAs is how facts and payload name what a detail names so.
+func saidAs(name string) string {
+	if name == "attempt" {
+		return "id"
+	}
+	return name
+}
+
+// sayAgain is the detail of an event with what describe has left out. Text that was taken out since
+// is the marker.
+func sayAgain(e ledger.Event, facts, payload object) json.RawMessage {
+	detail, text := parse(facts.get("detail")), parse(payload.get("detail"))
+	for i, m := range detail {
+		if m.raw != null && m.raw != nulls {
+			continue
+		}
+		again := nonEmpty(text.get(m.name), facts.get(saidAs(m.name)))
+		if again == "" && e.IsText(m.name) {
+			again = nonEmpty(payload.get(m.name), strings.Replace(m.raw, null, `"`+ledger.Marker+`"`, 1))
+		}
+		detail[i].raw = nonEmpty(again, m.raw)
+	}
+	if detail == nil { // it is no object, or there is none
+		return json.RawMessage(facts.get("detail"))
+	}
+	return json.RawMessage(detail.json())
 }
 
 // isLedgers reports whether an event of the verb is about the ledger.
@@ -132,16 +166,8 @@ func scanEvent(rows Rows) (e ledger.Event, err error) {
 	}
 	w := whoIn(f)
 	e.Actor.OSUser, e.Actor.Host, e.Actor.Terminal = w.OSUser, w.Host, w.Terminal
-	detail := f.get("detail")
-	if text := parse(p.get("detail")); len(text) > 0 {
-		all := parse(detail)
-		for _, was := range text {
-			all.add(was.name, was.raw)
-		}
-		detail = all.json()
-	}
-	if detail != "" {
-		e.Detail = json.RawMessage(detail)
+	if f.get("detail") != "" {
+		e.Detail = sayAgain(e, f, p)
 	}
 	return e, nil
 }

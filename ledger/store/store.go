@@ -21,9 +21,10 @@
 // What people read is in payload (texts, in fold.go): it can be emptied, and what is folded then is
 // still all that rules ask. A redaction restates what stays of that, masked, as what it changed
 // over the facts alone, so that the fold has no case for it. "detail" is ledger.Event.Detail: in
-// facts without its text, in payload the members that are text. "who" is the actor beside its name,
-// "doubt" the class of a doubt that evidence ended, "raised" a flag raised anew, "lost_at" when an
-// attempt ended that counts in an outage; triggers copy it into the column.
+// payload the members that are text, in facts all others, and null where it says again what stands
+// beside it. "who" is the actor beside its name, "doubt" the class of a doubt that evidence ended,
+// "raised" a flag raised anew, "lost_at" when an attempt ended that counts in an outage; triggers
+// copy it into the column.
 //
 // load(save(x)) is x for every member of a record, in milliseconds; a test holds that.
 //
@@ -38,7 +39,6 @@
 //
 //   - Attempt ids are the caller's, so that ev has an index of them; with ids that are ID.N it goes.
 //   - A check that tells nothing new is an event each time (verb look, no line of the history).
-//   - detail repeats what facts say: half of an event's size.
 //   - The price of an operation is written with each change where it comes into doubt, for rules
 //     schedule checks. An outage is summed up in Go.
 //   - Tokens are not unique, and no safe_until stands in op: that a repeat is safe is the program's
