@@ -151,8 +151,8 @@ CREATE VIEW settle (   -- INSERT after the answer; attempt is the operation's id
 @refuse op UPDATE
 - what an operation is never changes: id, kind, scope, name, key, n, input, token, source, created_at, ttl_ms
   (NEW.seq, NEW.id, NEW.kind, NEW.scope, NEW.n, NEW.input, NEW.token, NEW.source, NEW.created_at, NEW.ttl_ms) IS DISTINCT FROM (OLD.seq, OLD.id, OLD.kind, OLD.scope, OLD.n, OLD.input, OLD.token, OLD.source, OLD.created_at, OLD.ttl_ms) OR (NEW.name, NEW.key) IS DISTINCT FROM (OLD.name, OLD.key) AND NOT (NEW.verb = 'redact' AND NEW.change_id NOT IN (OLD.change_id, ''))
-- a person redacts what is settled, and leaves digests or nothing
-  NEW.verb = 'redact' AND NEW.change_id NOT IN (OLD.change_id, '') AND (NEW.machine <> 0 OR NEW.state <> OLD.state OR OLD.conflict <> '' OR OLD.state NOT IN ('committed', 'failed') AND OLD.abandoned = 0 OR NEW.name <> OLD.name AND NEW.name NOT LIKE '[redacted_%' OR NEW.title NOT IN (OLD.title, '', '[redacted]'))
+- a person redacts what is settled, for a reason, and leaves digests or nothing
+  NEW.verb = 'redact' AND NEW.change_id NOT IN (OLD.change_id, '') AND (NEW.machine <> 0 OR trim(NEW.reason) = '' OR NEW.state <> OLD.state OR OLD.conflict <> '' OR OLD.state NOT IN ('committed', 'failed') AND OLD.abandoned = 0 OR NEW.name <> OLD.name AND NEW.name NOT LIKE '[redacted_%' OR NEW.title NOT IN (OLD.title, '', '[redacted]'))
 - gate, target and title are filled in once, or emptied; marks are added
   NEW.gate NOT IN (OLD.gate, '') OR (NEW.title <> OLD.title AND OLD.title <> '' OR NEW.target <> OLD.target AND OLD.target <> '' AND substr(OLD.target, 1, 8) <> 'request-' OR substr(NEW.mark, 1, length(OLD.mark)) <> OLD.mark) AND NOT (NEW.verb = 'redact' AND NEW.change_id NOT IN (OLD.change_id, ''))
 - a change needs a new change_id, an actor and a reason, and version + 1
@@ -207,6 +207,8 @@ CREATE VIEW settle (   -- INSERT after the answer; attempt is the operation's id
   EXISTS (SELECT 1 FROM {schema}ev e WHERE e.op = NEW.op AND e.id = NEW.id)
 - an event is of an operation that is here, or of the ledger (0); a change of state comes into the history because the operation changes: change that
   (NEW.op <> 0 OR NEW.before <> NEW.state OR NEW.outcome <> '' OR NEW.conflict <> '' OR NEW.lost_at <> 0) AND NOT EXISTS (SELECT 1 FROM {schema}op o WHERE o.seq = NEW.op AND (o.change_id = NEW.id OR NEW.before = NEW.state AND NEW.outcome = '' AND NEW.conflict = '' AND NEW.lost_at = 0 AND NEW.n BETWEEN 0 AND o.attempt AND coalesce(NEW.facts ->> 'gone', '["uid"]') = '["uid"]' AND NOT EXISTS (SELECT 1 FROM json_each(NEW.facts) f WHERE f.key NOT IN ('detail', 'gone', 'op', 'read', 'tree', 'tree_at', 'who')) AND NOT EXISTS (SELECT 1 FROM json_each(NEW.facts -> 'op') f WHERE f.key NOT IN ('hands', 'mark_rules'))))
+- what is asked for is said when an operation begins: input, command and request never change
+  NEW.op <> 0 AND NOT (NEW.before = '' AND NEW.state = 'pending') AND (coalesce(NEW.payload -> 'op' ->> 'input', '[redacted]') <> '[redacted]' OR coalesce(NEW.payload -> 'op' ->> 'command', NEW.payload -> 'op' ->> 'request') IS NOT NULL)
 - a policy is put in force by a person, with its digest and files, under the next number
   (NEW.verb = 'policy' OR NEW.about = 'policy') AND NOT (NEW.op = 0 AND NEW.verb = 'policy' AND NEW.about = 'policy' AND NEW.machine = 0 AND NEW.facts -> 'detail' ->> 'digest' IS NOT NULL AND NEW.facts -> 'detail' ->> 'files' IS NOT NULL AND NEW.version = 1 + coalesce((SELECT p.version FROM {schema}ev p WHERE p.about = 'policy' AND p.about <> '' ORDER BY p.seq DESC LIMIT 1), 0))
 - what this policy says proves nothing: another one is in force
