@@ -330,6 +330,8 @@ func (f *fuzzed) turned(was stands, a, b record) string {
 	}
 	switch grew := b.n("attempt") - a.n("attempt"); {
 	case grew == 0:
+	case b.fact("n") != "" && b.fact("n") != fmt.Sprint(b.n("attempt")):
+		return "another attempt, and the history tells of an earlier one (I8)"
 	case grew != 1:
 		return "its attempts are counted wrong (I3)"
 	case to != "pending" || from != "uncertain" && from != "failed" || a.n("abandoned") == 1:

@@ -175,6 +175,7 @@ func TestGuards(t *testing.T) {
 		{"!or by no proof that there is", []string{moved("e", `state='failed'; unproven=0; verb='late'; facts='{"proof":"x"}'`)}},
 		{"!more may have acted than were sent", []string{moved("e", "unproven=2; verb='late'")}},
 		{"!in flight again, and abandoned: no gate holds it", []string{moved("e", "state='pending'; attempt=2; abandoned=1; verb='retry'"+person)}},
+		{"!a further attempt, told of the first", []string{moved("e", `state='pending'; attempt=2; verb='retry'; facts='{"n":1}'`+person)}},
 		{"!a version far ahead", []string{"UPDATE op SET version=version+5, change_id='cv', reason='r', facts=NULL WHERE id='e'"}},
 		{"!a change id that was used", []string{"UPDATE op SET version=version+1, reason='r', facts=NULL, change_id=(SELECT id FROM ev WHERE op=" +
 			of("e") + " AND verb='begin') WHERE id='e'"}},
