@@ -204,13 +204,14 @@ func parse(text string) (o object) {
 		return nil
 	}
 	name, from, depth := "", 1, 0
-	for i, inside := 1, false; i < len(text); i++ {
+	for i := 1; i < len(text); i++ {
 		switch c := text[i]; {
-		case c == '\\':
-			i++
 		case c == '"':
-			inside = !inside
-		case inside:
+			for i++; i < len(text) && text[i] != '"'; i++ {
+				if text[i] == '\\' {
+					i++
+				}
+			}
 		case c == ':' && depth == 0:
 			name, from = quoted(text[from:i]), i+1
 		case depth == 0 && (c == ',' || c == '}'):
