@@ -43,7 +43,7 @@ type fault struct {
 // Whatever call on the ledger's files fails in a begin, a settle, a decision and the
 // checkpoint at their end: what was acknowledged is there, nothing is half there, the
 // next command works, and damage is said of no ledger that is whole. A sample of the
-// calls; INDOUBT_FAULTS=all tries every one.
+// calls; INDOUBT_TEST_FAULTS=all tries every one.
 func TestI10_E2E_EveryCallOnTheLedgerFails(t *testing.T) {
 	need.Program(t, "strace")
 	if out, err := exec.Command("strace", "-f", "--seccomp-bpf", "-o", os.DevNull, "true").CombinedOutput(); err != nil {
@@ -80,7 +80,7 @@ func TestI10_E2E_EveryCallOnTheLedgerFails(t *testing.T) {
 	tried, met, failed := 0, 0, 0
 	for i, f := range faults {
 		// A busy machine spreads the calls over more threads, and each makes fewer of them.
-		if os.Getenv("INDOUBT_FAULTS") != "all" && i >= 15 && met >= 8 && failed > 0 {
+		if os.Getenv("INDOUBT_TEST_FAULTS") != "all" && i >= 15 && met >= 8 && failed > 0 {
 			break
 		}
 		n := i + 1
