@@ -84,7 +84,7 @@ var (
 	movingColumns = []string{"state", "attempt", "verdict", "effects", "conflict", "person_only", "unproven", "allow_until", "abandoned", "gate",
 		"token_sent", "receipts"}
 	// quietColumns change without a word in the history.
-	quietColumns = []string{"deadline_at", "undelivered", "live", "mark", "title", "target", "policy", "rank", "person_at"}
+	quietColumns = []string{"deadline_at", "undelivered", "live", "mark", "title", "target", "policy", "rank", "by_word", "person_at"}
 	bornColumns  = []string{"version", "attempt", "unproven", "abandoned", "conflict", "verdict", "effects", "allow_until", "moved",
 		"ended_at", "doubted", "settled_at", "awaits", "person_only", "receipts"}
 	born = record{"version": int64(1), "attempt": int64(1), "unproven": int64(0), "abandoned": int64(0), "conflict": "", "verdict": "",

@@ -323,7 +323,7 @@ func (w *writing) update(names []string, values []any) error {
 }
 
 // quiet are the columns that change without a word in the history.
-var quiet = []string{"deadline_at", "undelivered", "live", "policy", "rank", "person_at"}
+var quiet = []string{"deadline_at", "undelivered", "live", "policy", "rank", "by_word", "person_at"}
 
 // defaulted are the columns whose default is not what an empty row has.
 var defaulted = []string{"live", "state", "version", "attempt", "created_at", "started_at", "begun_at", "deadline_at"}

@@ -48,6 +48,7 @@ CREATE TABLE op (   -- where an operation stands. The columns from change_id on 
   receipts     {json} NOT NULL DEFAULT '[]' {is json receipts},
   policy       TEXT NOT NULL DEFAULT '',                  -- from here on who leads writes: by which its price is,
   rank         {real} NOT NULL DEFAULT 0,                 -- what is lost if no one acts,
+  by_word      {int} NOT NULL DEFAULT 0 CHECK (by_word IN (0, 1)),   -- or that a word says how much that is,
   person_at    {int} NOT NULL DEFAULT 0,                  -- and from when on it is left to a person
   change_id    TEXT NOT NULL DEFAULT {random},            -- '' once its event may be gone
   changed_at   {int} NOT NULL DEFAULT {now} CHECK (changed_at BETWEEN 946684800000 AND 4102444800000),
@@ -63,7 +64,7 @@ CREATE UNIQUE INDEX op_by_name ON op (name, scope, kind, n);
 CREATE UNIQUE INDEX op_by_gate ON op (gate) WHERE gate <> '' AND state IN ('pending', 'uncertain') AND abandoned = 0;
 CREATE INDEX op_pending ON op (deadline_at) WHERE state = 'pending';
 -- What is open, in the order of its loss; with all that lists and counts ask, for the rows lie far apart.
-CREATE INDEX op_open ON op ((CASE conflict WHEN '' THEN 1 ELSE 0 END), (-rank), seq, rank, person_at, policy, state, abandoned, doubted, doubted_at, deadline_at, parked_until,
+CREATE INDEX op_open ON op ((CASE conflict WHEN '' THEN 1 ELSE 0 END), (-rank), seq, rank, by_word, person_at, policy, state, abandoned, doubted, doubted_at, deadline_at, parked_until,
     allow_until, allowed_at, conflict, person_only, class, kind, source, created_at, changed_at, id, name, title, target, receipts)
   WHERE abandoned = 0 AND (state = 'uncertain' OR state = 'failed' AND doubted = 1) OR conflict <> '' OR allow_until <> 0 OR parked_until <> 0;
 CREATE INDEX op_by_key ON op (key) WHERE key <> '';

@@ -315,16 +315,16 @@ func (s *Store) Needing(ctx context.Context, f ledger.Filter, now time.Time) (n 
 // compound gives is not worked out anew for each of the sums.
 func unsettledCounts(tx Tx, where string, args []any) (c ledger.Counts, err error) {
 	sums := ""
-	for _, of := range []string{"1 = 1", "conflict <> ''", "conflict = 'duplicate'", "word <> ''"} {
+	for _, of := range []string{"1 = 1", "conflict <> ''", "conflict = 'duplicate'", "by_word = 1"} {
 		sums += " count(*) FILTER (WHERE tab = 'needs_you' AND " + of + "),"
 	}
-	for _, of := range []string{"word = ''", "word = '' AND lane = 'not_landed'"} {
+	for _, of := range []string{"by_word = 0", "by_word = 0 AND lane = 'not_landed'"} {
 		sums += " coalesce(sum(rank) FILTER (WHERE tab = 'needs_you' AND " + of + "), 0.0),"
 	}
 	err = one(tx, []any{&c.NeedsYou, &c.Conflicts, &c.Twice, &c.ByWord, &c.Loss, &c.Unsent, &c.Checking, &c.InFlight, &c.Parked},
 		`SELECT`+sums+` count(*) FILTER (WHERE tab = 'checking'), count(*) FILTER (WHERE tab = 'in_flight'),
 			count(*) FILTER (WHERE tab = 'parked') FROM (`+unsettled([]string{tabSQL + " AS tab", "o.conflict", "o.rank",
-			"CASE o.state WHEN 'failed' THEN " + laneSQL + " ELSE '' END AS lane", "coalesce(p.miss_word, '') AS word"}, where)+`) AS some`,
+			"CASE o.state WHEN 'failed' THEN " + laneSQL + " ELSE '' END AS lane", "o.by_word"}, where)+`) AS some`,
 		args...)
 	c.Loss, c.Unsent = rounded(c.Loss), rounded(c.Unsent)
 	return c, err

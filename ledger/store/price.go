@@ -48,7 +48,9 @@ func (s *priceScan) price(r *row) price {
 }
 
 // in puts into a row what lists and counts ask of its price.
-func (p price) in(r *row) { r.policy, r.rank, r.personAt = p.Digest, finite(p.Rank), p.DecideAt }
+func (p price) in(r *row) {
+	r.policy, r.rank, r.byWord, r.personAt = p.Digest, finite(p.Rank), p.Miss.Word != "", p.DecideAt
+}
 
 // save writes the price beside an operation, or takes it away. A writer in plain SQL, or without a
 // policy, names nothing: the policy's words stay with the operation, and tell what it overtakes.
@@ -59,10 +61,10 @@ func (p price) save(tx Tx, seq int64, r row) error {
 	is := r
 	p.in(&is)
 	title, target := nonEmpty(r.o.Title, p.Title), nonEmpty(ledger.NamedTarget(r.o.Target), nonEmpty(p.Target, r.o.Target))
-	if title != r.o.Title || target != r.o.Target || is.policy != r.policy || is.rank != r.rank ||
+	if title != r.o.Title || target != r.o.Target || is.policy != r.policy || is.rank != r.rank || is.byWord != r.byWord ||
 		millis(is.personAt) != millis(r.personAt) {
-		if err := exec(tx, `UPDATE op SET title = ?, target = ?, policy = ?, rank = ?, person_at = ? WHERE seq = ?`,
-			title, target, is.policy, is.rank, millis(is.personAt), seq); err != nil {
+		if err := exec(tx, `UPDATE op SET title = ?, target = ?, policy = ?, rank = ?, by_word = ?, person_at = ? WHERE seq = ?`,
+			title, target, is.policy, is.rank, number(is.byWord), millis(is.personAt), seq); err != nil {
 			return err
 		}
 	}

@@ -25,6 +25,7 @@ type row struct {
 	moved               int64
 	policy              string
 	rank                float64
+	byWord              bool
 	personAt            time.Time
 }
 
@@ -80,6 +81,7 @@ var columns = []column{
 	{"receipts", func(r *row) any { return &r.o.Receipts }},
 	{"policy", func(r *row) any { return &r.policy }},
 	{"rank", func(r *row) any { return &r.rank }},
+	{"by_word", func(r *row) any { return &r.byWord }},
 	{"person_at", func(r *row) any { return &r.personAt }},
 }
 
