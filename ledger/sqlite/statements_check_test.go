@@ -385,7 +385,7 @@ func (f *fuzzed) turned(was stands, a, b record) string {
 			return "a machine says that it failed, and proves it not (I2)"
 		}
 	default:
-		ok = to == "uncertain" && person && verb == "undo"
+		ok = to == "uncertain" && person && verb == "undo" && b.n("person_only") == 1
 		if !ok {
 			return from + " cannot become " + to
 		}

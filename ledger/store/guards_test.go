@@ -216,8 +216,9 @@ func TestGuards(t *testing.T) {
 		{"!a person, but no verb of undo", []string{moved("w", "state='uncertain'; verb='note'"+person)}},
 		{"!undo with a permission", []string{moved("w", fmt.Sprintf("state='uncertain'; verb='undo'; allow_until=%d", lately+9999)+person)}},
 		{"!undo that counts an attempt", []string{moved("w", "state='uncertain'; attempt=2; unproven=2; verb='undo'"+person)}},
-		{"undo", []string{moved("w", "state='uncertain'; verb='undo'"+person)}},
-		{"a check settles it anew", []string{moved("w", `state='failed'; unproven=0; verb='read'; facts='{"proof":"not_there"}'`)}},
+		{"!undo, and a machine may settle it", []string{moved("w", "state='uncertain'; verb='undo'"+person)}},
+		{"undo", []string{moved("w", "state='uncertain'; person_only=1; verb='undo'"+person)}},
+		{"!a check settles it anew", []string{moved("w", `state='failed'; unproven=0; verb='read'; facts='{"proof":"not_there"}'`)}},
 		// Moved to a file.
 		{"!delete op", []string{"DELETE FROM op WHERE id='f1'"}},
 		{"!delete history", []string{"DELETE FROM ev WHERE op=" + of("f1")}},

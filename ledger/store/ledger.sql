@@ -169,7 +169,7 @@ CREATE VIEW settle (   -- INSERT after the answer; attempt is the operation's id
 - the version of an operation never goes back, and grows by one
   NEW.version IS NULL OR NEW.version NOT IN (OLD.version, OLD.version + 1)
 - the state cannot change like this
-  NEW.state <> OLD.state AND NOT (NEW.verb = 'ack' AND NEW.machine = 0 AND OLD.conflict <> '' AND NEW.conflict = '' AND NEW.state IN ('committed', 'failed') AND OLD.state <> 'pending') AND NOT (CASE OLD.state WHEN 'pending' THEN 1 = 1 WHEN 'uncertain' THEN 1 = 1 ELSE NEW.state = 'uncertain' AND NEW.machine = 0 AND NEW.verb = 'undo' OR NEW.state = 'pending' AND OLD.state = 'failed' END)
+  NEW.state <> OLD.state AND NOT (NEW.verb = 'ack' AND NEW.machine = 0 AND OLD.conflict <> '' AND NEW.conflict = '' AND NEW.state IN ('committed', 'failed') AND OLD.state <> 'pending') AND NOT (CASE OLD.state WHEN 'pending' THEN 1 = 1 WHEN 'uncertain' THEN 1 = 1 ELSE NEW.state = 'uncertain' AND NEW.machine = 0 AND NEW.verb = 'undo' AND NEW.person_only = 1 OR NEW.state = 'pending' AND OLD.state = 'failed' END)
 - a person alone says that it did not land, without a proof, or after something said that it did
   OLD.state = 'uncertain' AND NEW.state = 'failed' AND NEW.machine <> 0 AND (OLD.person_only = 1 OR NEW.unproven > 0 AND coalesce(NEW.facts ->> 'proof', '') <> 'not_there')
 - the same request is in flight or in doubt under another key
