@@ -68,7 +68,7 @@ func TestI6_WhatPlainSQLEndedWaitsFromWhenItWasSeen(t *testing.T) {
 		VALUES ('sql', 'pay', 'k', 'tok', 1, '{"op":{"input":{"amount":420}}}', 'billing', ?1, ?1, ?1, ?1, ?2, 'billing')`,
 		w.now().UnixMilli(), w.now().Add(time.Minute).UnixMilli())
 	exec(`UPDATE op SET state = 'uncertain', version = 2, class = 'timeout', unproven = 1, doubted = 1, doubted_at = ?1, deadline_at = 0, ended_at = ?1,
-		change_id = 'c', verb = 'settle', reason = 'no answer', changed_at = ?1, facts = '{"outcome":"uncertain","error_class":"timeout"}' WHERE id = 'sql'`, w.now().UnixMilli())
+		change_id = 'c', verb = 'settle', reason = 'no answer', changed_at = ?1, payload = NULL, facts = '{"outcome":"uncertain","error_class":"timeout"}' WHERE id = 'sql'`, w.now().UnixMilli())
 	w.later(time.Hour)
 	early := func(when string) {
 		t.Helper()

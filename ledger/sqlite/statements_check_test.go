@@ -287,7 +287,7 @@ func (f *fuzzed) quiet(a, b record) string {
 	switch {
 	case a.n("live") == 1 && b.n("live") == 0 && (b.s("state") == "pending" || b.open() && !(a.s("state") == "pending" && strings.HasPrefix(a.s("name"), "input-"))):
 		return "it is open, and has given its name up (I4)"
-	case a.s("state") == "pending" && b.s("state") == "pending" && b.n("deadline_at") < a.n("deadline_at"):
+	case a.s("state") == "pending" && b.s("state") == "pending" && b.n("deadline_at") < a.n("deadline_at") && b.s("awaits") == a.s("awaits"):
 		return "its deadline is earlier, while it may be sent (I3)"
 	case b.n("ended_at") < a.n("ended_at"):
 		return "its end is earlier (I6)"

@@ -156,6 +156,8 @@ func TestGuards(t *testing.T) {
 		{"!marks taken away", []string{"UPDATE op SET mark='' WHERE id='e'"}},
 		{"a mark more", []string{"UPDATE op SET mark='mm' WHERE id='e'"}},
 		{"!an earlier deadline", []string{"UPDATE op SET deadline_at=deadline_at-1 WHERE id='e'"}},
+		{"a question with a day to answer it, and then an hour for the rest", []string{moved("e", "awaits='input'; deadline_at=deadline_at+86400000"), moved("e", "awaits='answer'; deadline_at=deadline_at-82800000")}},
+		{"!an earlier deadline for the same answer", []string{moved("e", "deadline_at=deadline_at-1")}},
 		{"!a deadline in two years", []string{"UPDATE op SET deadline_at=deadline_at+63000000000 WHERE id='e'"}},
 		{"!no deadline, through NULL", []string{"UPDATE OR REPLACE op SET deadline_at=NULL WHERE id='e'"}},
 		{"a heartbeat", []string{"UPDATE op SET deadline_at=deadline_at+1 WHERE id='e'"}},
