@@ -372,23 +372,20 @@ func (f *fuzzed) turned(was stands, a, b record) string {
 		}
 		return ""
 	}
-	switch ok := true; {
+	switch {
 	case outcome != "":
 		return "an outcome of what was not in flight (I2)"
 	case from == to:
 	case resolved && (to == "committed" || to == "failed"):
-	case to == "pending":
-		ok = b.n("attempt") > a.n("attempt")
+	case to == "pending" && b.n("attempt") > a.n("attempt"):
 	case from == "uncertain" && to == "committed":
-	case from == "uncertain" && to == "failed":
-		if ok = person || a.n("person_only") == 0; ok && !person && b.n("unproven") > 0 && proof != "not_there" {
+	case from == "uncertain" && to == "failed" && (person || a.n("person_only") == 0):
+		if !person && b.n("unproven") > 0 && proof != "not_there" {
 			return "a machine says that it failed, and proves it not (I2)"
 		}
+	case to == "uncertain" && person && verb == "undo" && b.n("person_only") == 1:
 	default:
-		ok = to == "uncertain" && person && verb == "undo" && b.n("person_only") == 1
-		if !ok {
-			return from + " cannot become " + to
-		}
+		return from + " cannot become " + to
 	}
 	return ""
 }

@@ -207,7 +207,9 @@ func TestMarksGoOnWhereTheyStopped(t *testing.T) {
 	}
 	need.That(t, mark(2) && !mark(2) && read == 3, "%d were read", read)
 	begin("four")
-	need.That(t, !mark(9) && !mark(9) && read == 4, "%d were read", read)
+	for range 2 {
+		need.That(t, !mark(9) && read == 4, "%d were read", read)
+	}
 	for _, id := range []string{"one", "four"} {
 		found := need.Get(s.Marked(ctx, "mark-"+id, 5))(t)
 		need.That(t, len(found) == 1 && found[0] == id, "%s: %q", id, found)
