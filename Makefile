@@ -64,12 +64,13 @@ TESTS = $(GO) run ./.ci/test
 FLAGS = -vet=off -ldflags='-s -w' -timeout $(TIMEOUT) -count $(COUNT)
 FIRST = ./ui/cli ./ledger/sqlite ./reconcile ./ledger/postgres ./reconcile/drill ./ui/console/feed ./ui/console
 
-# The fast lane: every file of tests without the tag soak. It needs Go, git and make.
+# The fast lane: every file of tests without the tag soak. It needs Go, git and make. Tests
+# hold little for a short time: to collect it less often saves an eighth of the processor.
 test: build
-	@CGO_ENABLED=0 INDOUBT_TEST_PROGRAM=$(CURDIR)/indoubt $(TESTS) $(FLAGS) -p 2 -parallel 4 $(FIRST) ./...
+	@CGO_ENABLED=0 GOGC=400 INDOUBT_TEST_PROGRAM=$(CURDIR)/indoubt $(TESTS) $(FLAGS) -p 2 -parallel 4 $(FIRST) ./...
 
 quick: build
-	@CGO_ENABLED=0 INDOUBT_TEST_PROGRAM=$(CURDIR)/indoubt $(TESTS) -since $(SINCE) $(FLAGS) -p 2 -parallel 4
+	@CGO_ENABLED=0 GOGC=400 INDOUBT_TEST_PROGRAM=$(CURDIR)/indoubt $(TESTS) -since $(SINCE) $(FLAGS) -p 2 -parallel 4
 
 # The slow lane: all tests, with the race detector where there is a C compiler. Many wait
 # for processes and clocks: three packages at a time, and four tests of each, keep two

@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"runtime/debug"
 	"sync"
 	"testing"
 	"time"
@@ -22,13 +20,6 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 )
-
-// The tests' memory is SQLite's, and what is left to Go so little that it would be collected all
-// the time.
-func TestMain(m *testing.M) {
-	debug.SetGCPercent(400)
-	os.Exit(m.Run())
-}
 
 // memory is a ledger in memory with a clock of its own, which can be lost and says of
 // itself what a test wants.
