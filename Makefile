@@ -76,7 +76,7 @@ quick: build
 # for processes and clocks: three packages at a time, and four tests of each, keep two
 # processors busy, and not so busy that clocks run out.
 soak: build
-	@$(SOAKENV) INDOUBT_LANE=soak INDOUBT_TEST_PROGRAM=$(CURDIR)/indoubt $(TESTS) -again $(RACE) -tags soak $(FLAGS) -p 3 -parallel 4 $(FIRST) ./...
+	@$(SOAKENV) GOGC=200 INDOUBT_LANE=soak INDOUBT_TEST_PROGRAM=$(CURDIR)/indoubt $(TESTS) -again $(RACE) -tags soak $(FLAGS) -p 3 -parallel 4 $(FIRST) ./...
 
 # Benchmarks run one package at a time: two at once would measure each other.
 bench:

@@ -19,7 +19,7 @@ import (
 
 // Whatever a foreign connection says, the invariants hold and the ledger goes on.
 // INDOUBT_SQL_STATEMENTS is how many statements are tried (1,200 when it is not set,
-// 100,000 in the slow lane), INDOUBT_SQL_SEED which ones. INDOUBT_SQL_WITHOUT takes the guard
+// 20,000 in the slow lane), INDOUBT_SQL_SEED which ones. INDOUBT_SQL_WITHOUT takes the guard
 // away whose words have that in them: the test must fail then.
 func TestInvariantsUnderRandomSQL(t *testing.T) {
 	t.Parallel()
@@ -29,7 +29,7 @@ func TestInvariantsUnderRandomSQL(t *testing.T) {
 		}
 		return otherwise
 	}
-	seed, left := number("INDOUBT_SQL_SEED", 1), number("INDOUBT_SQL_STATEMENTS", need.Steps(1_200, 100_000))
+	seed, left := number("INDOUBT_SQL_SEED", 1), number("INDOUBT_SQL_STATEMENTS", need.Steps(1_200, 20_000))
 	const each = 500 // of one ledger, so that it stays small
 	seen := map[string]int{}
 	for round := 0; left > 0; round++ {
