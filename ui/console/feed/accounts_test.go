@@ -155,7 +155,7 @@ func (o *outages) untold(r *rand.Rand) string {
 // What a look shows of an outage is what the ledger says of it: at once where the history
 // tells of the change, and within half a minute where nothing does.
 func TestNoAccountIsStale(t *testing.T) {
-	for seed := range uint64(need.Steps(2, 12)) {
+	for seed := range uint64(need.Steps(2, 6)) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		o := newOutages(t)
 		for i := range 40 {
