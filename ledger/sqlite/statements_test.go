@@ -305,7 +305,7 @@ func (f *fuzzed) change(state string) sets {
 	case "committed2":
 		return does("ack", pick(f, "0", "0", "1"), "NULL", "conflict", "''", "state", "'"+pick(f, "failed", "committed")+"'")
 	case "committed3":
-		return does("redact", pick(f, "0", "0", "1"), "NULL", "payload", "NULL", "name", pick(f, "name", "'[redacted]'"), "title", "'[redacted]'")
+		return does("redact", pick(f, "0", "0", "1"), "NULL", "payload", "NULL", "name", pick(f, "name", "name", "'[redacted]'", "'[redacted sha256:t]'"), "title", "'[redacted]'")
 	case "committed4":
 		return sets{}.with("live", "0")
 	}
