@@ -181,12 +181,11 @@ func observeDoubt(rec *Record, o *Operation, c *Change, read Read, ob Observatio
 	}
 }
 
-// proven are the attempts whose effect was not known, now that they are proven to
-// have had none.
+// proven are the attempts that may have acted, now that they are proven not to have.
 func proven(attempts []Attempt) []Attempt {
 	var out []Attempt
 	for _, a := range attempts {
-		if a.Final() == OutcomeUncertain && a.Proof == "" {
+		if final := a.Final(); a.Proof == "" && (final == OutcomeUncertain || final == OutcomeFailed) {
 			a.Proof = ProofNotThere
 			out = append(out, a)
 		}

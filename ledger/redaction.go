@@ -115,7 +115,7 @@ func (g Grant) Without() Grant {
 
 // structural are members of the detail of an event that name
 // no one: rules and counts ask for them.
-var structural = []string{"attempt", "n", "grant", "basis", "sender", "read", "verdict", "found", "tree", "truth", "until", "expires_at", "outage", "fields", "key"}
+var structural = []string{"attempt", "n", "grant", "basis", "sender", "read", "verdict", "found", "tree", "truth", "until", "expires_at", "outage", "fields", "key", "outcome", "error_class", "proof", "already"}
 
 // Without is the event without its text. Of its detail the structure stays.
 func (e Event) Without() Event {

@@ -380,7 +380,7 @@ func (f *fuzzed) turned(was stands, a, b record) string {
 	case to == "pending" && b.n("attempt") > a.n("attempt"):
 	case from == "uncertain" && to == "committed":
 	case from == "uncertain" && to == "failed" && (person || a.n("person_only") == 0):
-		if !person && b.n("unproven") > 0 && proof != "not_there" {
+		if !person && b.n("unproven") > 0 {
 			return "a machine says that it failed, and proves it not (I2)"
 		}
 	case to == "uncertain" && person && verb == "undo" && b.n("person_only") == 1:

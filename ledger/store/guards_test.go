@@ -128,6 +128,7 @@ func TestGuards(t *testing.T) {
 		{"!undo of abandon while a flies", []string{moved("b", "abandoned=0; verb='undo'"+person)}},
 		{"undo that gives the gate up", []string{moved("b", "abandoned=0; gate=''; verb='undo'"+person)}},
 		{"s uncertain", []string{born("s", "ks", "gate='S2'"), moved("s", fmt.Sprintf("state='uncertain'; unproven=1; ended_at=%d; ", lately)+lost)}},
+		{"!a check that leaves a doubt", []string{moved("s", `state='failed'; unproven=1; verb='read'; facts='{"proof":"not_there"}'`)}},
 		{"s again under a key that is safe", []string{moved("s",
 			`state='pending'; attempt=2; verb='begin'; facts='{"basis":"key_safe"}'`)}},
 		{"s committed", []string{moved("s",

@@ -171,7 +171,7 @@ CREATE VIEW settle (   -- INSERT after the answer; attempt is the operation's id
 - the state cannot change like this
   NEW.state <> OLD.state AND NOT (NEW.verb = 'ack' AND NEW.machine = 0 AND OLD.conflict <> '' AND NEW.conflict = '' AND NEW.state IN ('committed', 'failed') AND OLD.state <> 'pending') AND NOT (CASE OLD.state WHEN 'pending' THEN 1 = 1 WHEN 'uncertain' THEN 1 = 1 ELSE NEW.state = 'uncertain' AND NEW.machine = 0 AND NEW.verb = 'undo' AND NEW.person_only = 1 OR NEW.state = 'pending' AND OLD.state = 'failed' END)
 - a person alone says that it did not land, without a proof, or after something said that it did
-  OLD.state = 'uncertain' AND NEW.state = 'failed' AND NEW.machine <> 0 AND (OLD.person_only = 1 OR NEW.unproven > 0 AND coalesce(NEW.facts ->> 'proof', '') <> 'not_there')
+  OLD.state = 'uncertain' AND NEW.state = 'failed' AND NEW.machine <> 0 AND (OLD.person_only = 1 OR NEW.unproven > 0)
 - the same request is in flight or in doubt under another key
   NEW.gate <> '' AND NEW.state IN ('pending', 'uncertain') AND NEW.abandoned = 0 AND (OLD.state NOT IN ('pending', 'uncertain') OR OLD.abandoned = 1) AND EXISTS (SELECT 1 FROM {schema}op o WHERE o.gate = NEW.gate AND o.gate <> '' AND o.state IN ('pending', 'uncertain') AND o.abandoned = 0 AND o.seq <> NEW.seq)
 - only a person abandons, and takes that back, while nothing is in flight

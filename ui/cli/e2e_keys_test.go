@@ -243,7 +243,9 @@ func (p *hand) theOutage() {
 	p.press("enter")
 	p.sees("go on with")
 	p.follow("go on with")
-	p.sees(": done ──")
+	p.until("the run is over", patience, func(s string) bool {
+		return strings.Contains(s, ": done ──") && !strings.Contains(s, ": running")
+	})
 }
 
 // The same by a newcomer, who presses only keys that the screen shows, and reads the
