@@ -14,22 +14,28 @@ import (
 const (
 	overdue  = `(o.state = 'pending' AND o.deadline_at < ?1)`
 	stateSQL = `CASE WHEN o.abandoned = 1 THEN 'abandoned' WHEN ` + overdue + ` THEN 'uncertain' ELSE o.state END`
-	doubtful = `(` + overdue + ` OR o.state = 'uncertain' AND o.abandoned = 0)`
-	laneSQL  = `CASE WHEN o.conflict <> '' THEN 'conflict'
-		WHEN o.state = 'pending' AND o.deadline_at >= ?1 THEN 'in_flight'
-		WHEN o.allow_until > ?1 AND (` + doubtful + ` OR o.state = 'failed' AND o.abandoned = 0) THEN 'unfetched'
-		WHEN ` + doubtful + ` AND (o.person_only = 1 OR o.person_at <= ?1) THEN 'decide'
-		WHEN ` + doubtful + ` THEN 'reading'
-		WHEN o.state = 'failed' AND o.abandoned = 0 AND o.doubted = 1 THEN 'not_landed'
-		ELSE 'resolved' END`
+	doubtful = `(o.state = 'uncertain' AND o.abandoned = 0 OR ` + overdue + `)`
 	errorSQL = `CASE WHEN ` + overdue + ` THEN 'deadline' ELSE o.class END`
 )
 
-var tabSQL = fmt.Sprintf(`CASE WHEN ?1 < o.parked_until THEN 'parked' ELSE CASE %s
-		WHEN 'conflict' THEN 'needs_you' WHEN 'decide' THEN 'needs_you' WHEN 'not_landed' THEN 'needs_you'
-		WHEN 'unfetched' THEN CASE WHEN ?1 - o.allowed_at >= %d THEN 'needs_you' ELSE 'in_flight' END
-		WHEN 'in_flight' THEN 'in_flight' WHEN 'reading' THEN 'checking' ELSE 'settled' END END`, laneSQL,
-	ledger.FetchPatience.Milliseconds())
+var (
+	laneSQL = laneIs("'conflict'", "'in_flight'", "'unfetched'", "'decide'", "'reading'", "'not_landed'", "'resolved'")
+	// A tab is told without its lane: to compare the name of one with seven costs more than all else.
+	tabSQL = `CASE WHEN o.parked_until > ?1 THEN 'parked' ELSE ` + laneIs("'needs_you'", "'in_flight'", fmt.Sprintf(
+		`CASE WHEN ?1 - o.allowed_at >= %d THEN 'needs_you' ELSE 'in_flight' END`, ledger.FetchPatience.Milliseconds()),
+		"'needs_you'", "'checking'", "'needs_you'", "'settled'") + ` END`
+)
+
+// laneIs is one of the values, by the lane.
+func laneIs(conflict, inFlight, unfetched, decide, reading, notLanded, resolved string) string {
+	return `CASE WHEN o.conflict <> '' THEN ` + conflict + `
+		WHEN o.state = 'pending' AND o.deadline_at >= ?1 THEN ` + inFlight + `
+		WHEN o.allow_until > ?1 AND (` + doubtful + ` OR o.state = 'failed' AND o.abandoned = 0) THEN ` + unfetched + `
+		WHEN ` + doubtful + ` AND (o.person_only = 1 OR o.person_at <= ?1) THEN ` + decide + `
+		WHEN ` + doubtful + ` THEN ` + reading + `
+		WHEN o.state = 'failed' AND o.abandoned = 0 AND o.doubted = 1 THEN ` + notLanded + `
+		ELSE ` + resolved + ` END`
+}
 
 // binder numbers bound values; the first is now.
 type binder struct{ args []any }

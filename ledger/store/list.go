@@ -13,12 +13,13 @@ import (
 	"indoubt/ledger"
 )
 
-// sorting is the order of a list: where its rows come from, and its columns, the last of which tells
-// all rows apart.
+// sorting is the order of a list: where its rows come from, its columns, the last of which tells
+// all rows apart, and the index that has what is open in it.
 type sorting struct {
 	from    string
 	columns []string
 	desc    bool
+	open    string
 }
 
 // sortings are the orders of lists, nearly all of which an index has. Operations have numbers in the
@@ -26,11 +27,11 @@ type sorting struct {
 // end of the history, or from few operations.
 var (
 	sortings = map[ledger.Order]sorting{
-		ledger.OrderLoss:   {"op o", []string{"CASE o.conflict WHEN '' THEN 1 ELSE 0 END", "-o.rank", "o.seq"}, false},
-		ledger.OrderNewest: {"op o", []string{"o.changed_at", "o.seq"}, true},
-		ledger.OrderOldest: {"op o", []string{"o.seq"}, false},
+		ledger.OrderLoss:   {"op o", []string{"CASE o.conflict WHEN '' THEN 1 ELSE 0 END", "-o.rank", "o.seq"}, false, "op_open"},
+		ledger.OrderNewest: {"op o", []string{"o.changed_at", "o.seq"}, true, "op_changed"},
+		ledger.OrderOldest: {"op o", []string{"o.seq"}, false, "op_open"},
 	}
-	byHistory = sorting{"ev e CROSS JOIN op o ON o.seq = e.op AND o.change_id = e.id", []string{"e.seq"}, true}
+	byHistory = sorting{"ev e CROSS JOIN op o ON o.seq = e.op AND o.change_id = e.id", []string{"e.seq"}, true, ""}
 )
 
 const fromFew = "op o CROSS JOIN ev e ON e.op = o.seq AND e.id = o.change_id"
@@ -40,9 +41,9 @@ func from(rows string, columns []string, where string) string {
 	return `SELECT ` + strings.Join(columns, ", ") + ` FROM ` + rows + ` LEFT JOIN price p ON p.op = o.seq WHERE ` + where
 }
 
-// unsettled reads what is in flight or open.
-func unsettled(columns []string, where string) string {
-	return from("op o {by op_open}", columns, isOpen+" AND "+where) + ` UNION ALL ` +
+// unsettled reads what is in flight or open, the latter by an index.
+func unsettled(index string, columns []string, where string) string {
+	return from("op o {by "+index+"}", columns, isOpen+" AND "+where) + ` UNION ALL ` +
 		from("op o {by op_pending}", columns, inFlight+" AND "+where)
 }
 
@@ -259,7 +260,7 @@ func listed(tx Tx, q ledger.Query, kinds []string, few func(*binder) string, aft
 	case whole(q):
 		query = from(sort.from, sort.keys(), where)
 	default:
-		query = unsettled(sort.keys(), where)
+		query = unsettled(sort.open, sort.keys(), where)
 	}
 	ops, keys, err := sort.read(tx, query+sort.order(same)+` LIMIT `+b.bind(limit), b)
 	if err != nil || len(keys) == 0 {
@@ -323,7 +324,7 @@ func unsettledCounts(tx Tx, where string, args []any) (c ledger.Counts, err erro
 	}
 	err = one(tx, []any{&c.NeedsYou, &c.Conflicts, &c.Twice, &c.ByWord, &c.Loss, &c.Unsent, &c.Checking, &c.InFlight, &c.Parked},
 		`SELECT`+sums+` count(*) FILTER (WHERE tab = 'checking'), count(*) FILTER (WHERE tab = 'in_flight'),
-			count(*) FILTER (WHERE tab = 'parked') FROM (`+unsettled([]string{tabSQL + " AS tab", "o.conflict", "o.rank",
+			count(*) FILTER (WHERE tab = 'parked') FROM (`+unsettled("op_open", []string{tabSQL + " AS tab", "o.conflict", "o.rank",
 			"CASE o.state WHEN 'failed' THEN " + laneSQL + " ELSE '' END AS lane", "o.by_word"}, where)+`) AS some`,
 		args...)
 	c.Loss, c.Unsent = rounded(c.Loss), rounded(c.Unsent)

@@ -56,7 +56,7 @@ var (
 	// Of few rows: who leads, holds, sums, and what a step before has found.
 	small    = regexp.MustCompile(`^SCAN (CONSTANT ROW|meta|lead|hold|h|h USING .*|some|r|few|q|needs|\(?subquery.*|total)$`)
 	flying   = regexp.MustCompile(`^SCAN o USING (COVERING )?INDEX op_pending$`)
-	unclosed = regexp.MustCompile(`^SCAN o USING (COVERING )?INDEX op_open$`)
+	unclosed = regexp.MustCompile(`^SCAN o USING (COVERING )?INDEX op_(open|changed)$`)
 	ended    = regexp.MustCompile(`^SCAN (e|ev)$`) // from its end, until there are enough
 	oldest   = regexp.MustCompile(`^SCAN o$`)      // from its beginning, until there are enough
 	events   = regexp.MustCompile(`^SCAN i( USING INDEX outage_by_last)?$`)

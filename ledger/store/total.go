@@ -124,8 +124,8 @@ func (s sums) states(tx Tx, now time.Time, oldest bool) (map[what]ledger.StateCo
 		err = rows.Scan(&kind, &since)
 		put(kind, ledger.Uncertain, 0, since)
 		return none, err
-	}, `SELECT o.kind, coalesce(min(nullif(o.doubted_at, 0)), 0) FROM op o WHERE `+inOpen+` AND o.state = 'uncertain' AND o.abandoned = 0
-		GROUP BY 1`)
+	}, `SELECT o.kind, coalesce(min(nullif(o.doubted_at, 0)), 0) FROM op o {by op_open}
+		WHERE `+inOpen+` AND o.state = 'uncertain' AND o.abandoned = 0 GROUP BY 1`)
 	return out, err
 }
 
