@@ -707,8 +707,8 @@ BEGIN
          AND (was.outcome <> 'uncertain' OR was.late_outcome <> '' OR is_now.late_outcome = '')
       -- proof may be found later, once, or come with the late answer
       OR is_now.proof <> was.proof
-         AND NOT (was.outcome = 'uncertain'
-                  AND (was.proof = '' AND is_now.proof = 'not_there' OR was.late_outcome = '' AND is_now.late_outcome = 'failed'))
+         AND NOT (was.outcome IN ('uncertain', 'failed') AND was.proof = '' AND is_now.proof = 'not_there'
+                  OR was.outcome = 'uncertain' AND was.late_outcome = '' AND is_now.late_outcome = 'failed')
       THEN 'an attempt that has ended does not change, but for one late answer if it ended uncertain'
     WHEN is_now.proof = 'not_there' AND was.proof <> 'not_there' AND NOT indoubt.may('read') THEN 'absence is proven by a check: it needs the role indoubt_engine'
     END;

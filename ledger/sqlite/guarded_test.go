@@ -171,3 +171,26 @@ func TestPlainSQLIsCounted(t *testing.T) {
 	o := need.Get(s.Read(ctx, ledger.Locator{ID: "overdue"}))(t).Operation
 	need.That(t, o.Doubted, "an answer after the deadline leaves no trace of the doubt")
 }
+
+// What failed in plain SQL without a proof may have acted, and is proven by the check that finds nothing
+// of any attempt.
+func TestACheckProvesWhatFailedWithoutAProof(t *testing.T) {
+	t.Parallel()
+	s := need.Get(Create(ctx, t.TempDir()+"/ledger.db", Options{}))(t)
+	defer s.Close()
+	db := rawDB(t, s.path)
+	need.Get(db.Exec(`INSERT INTO intent (id, kind, key, actor) VALUES ('o', 'k', 'k', 'nightly')`))(t)
+	need.Get(db.Exec(`INSERT INTO settle (attempt, outcome, reason, actor) VALUES ('o.1', 'failed', 'exit 1', 'nightly')`))(t)
+	o := need.Get(s.Read(ctx, ledger.Locator{ID: "o"}))(t).Operation
+	o = need.Get(ledger.Allow(ctx, s, ledger.GrantRequest{ChangeID: "g", GrantID: "g", OperationID: "o", Version: o.Version, AttemptID: "again",
+		Basis: ledger.BasisRiskAccepted, Sender: "pipeline", Actor: ann, Reason: "must", ExpiresAt: s.now().Add(time.Hour),
+		Deadline: time.Minute}))(t).After
+	o = settleAs(t, s, o.LiveAttempt, ledger.OutcomeUncertain)
+	began := s.now().Add(time.Minute)
+	o = need.Get(ledger.Observe(ctx, s, ledger.Observation{ChangeID: "found", Version: o.Version, Actor: billing, Settles: true,
+		Read: ledger.Read{ID: "found", OperationID: "o", BeganAt: began, EndedAt: began, Verdict: ledger.NotThere, Reason: "none"}}))(t).After
+	need.Must(t, o.State == ledger.Failed, "it is %s", o.State)
+	for _, a := range need.Get(s.Read(ctx, ledger.Locator{ID: "o"}))(t).Attempts {
+		need.That(t, a.NoEffect(), "attempt %d: %s, proof %q", a.N, a.Outcome, a.Proof)
+	}
+}
