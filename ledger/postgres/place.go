@@ -63,6 +63,7 @@ func (s *snapshot) read(last, running string) bool {
 	if s.max, err = strconv.ParseUint(last, 10, 64); err != nil || s.max == 0 {
 		return false
 	}
+	s.running = nil
 	for n := range strings.SplitSeq(running, ",") {
 		if n == "" {
 			continue

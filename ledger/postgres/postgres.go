@@ -20,7 +20,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"indoubt/ledger"
@@ -47,6 +49,8 @@ type handle struct {
 	plain    atomic.Bool          // no session keeps anything; see address
 	clock    func() ledger.Moment // both clocks, where one was given; else nil
 	steadily ledger.SteadyClock
+	follow   func(context.Context, ledger.Cursor, int) ([]ledger.Event, ledger.Cursor, error)
+	now      func(context.Context) (ledger.Cursor, error)
 	notifier *notifier
 	watching *watching
 	silence  time.Duration // after which a connection is given up
@@ -80,12 +84,20 @@ func connected(a *address, o Options) (*handle, error) {
 	}
 	s.lanes = newLanes(int(s.pool.Load().Config().MaxConns))
 	s.notifier, s.watching = newNotifier(s), newWatching(s)
+	s.follow, s.now = s.Follow, func(ctx context.Context) (ledger.Cursor, error) {
+		at, err := s.here(ctx)
+		return at.cursor(), err
+	}
 	return s, nil
 }
 
 func (s *handle) repool() error {
 	config := s.address.config.Copy()
 	config.ConnConfig.OnNotice = notice
+	config.AfterConnect = func(_ context.Context, c *pgx.Conn) error {
+		c.TypeMap().RegisterType(&pgtype.Type{Name: "json", OID: pgtype.JSONOID, Codec: pgtype.TextCodec{}})
+		return nil
+	}
 	pool, err := pgxpool.NewWithConfig(context.Background(), config)
 	if err != nil {
 		return s.Translate(err)

@@ -153,6 +153,9 @@ func (r *read) Scan(dest ...any) error {
 	return nil
 }
 
+// Take puts a value where it goes, if it is of that type.
+func Take(to, from any) bool { return take(to, from) }
+
 func take(to any, from driver.Value) (ok bool) {
 	switch to := to.(type) {
 	case *any:

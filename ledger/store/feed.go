@@ -145,7 +145,7 @@ const aboutOutage = "outage:"
 func eventsOf(tx Tx, where string, args ...any) ([]ledger.Event, error) {
 	return collect(tx, scanEvent, `SELECT e.seq, e.id, coalesce(o.id, ''), e.about, e.at, e.verb, e.actor, e.machine, e.reason,
 		e.before, e.state, e.version, e.conflict,
-		coalesce(e.facts, ''), coalesce(e.payload, '') FROM ev e LEFT JOIN op o ON o.seq = e.op WHERE `+where, args...)
+		coalesce({text e.facts}, ''), coalesce({text e.payload}, '') FROM ev e LEFT JOIN op o ON o.seq = e.op WHERE `+where, args...)
 }
 
 func scanEvent(rows Rows) (e ledger.Event, err error) {
@@ -182,7 +182,7 @@ func (s *Store) Follow(ctx context.Context, after ledger.Cursor, limit int) ([]l
 }
 
 // History returns events in the order of their Seq.
-func (s *Store) History(ctx context.Context, q ledger.HistoryQuery) (out []ledger.Event, err error) {
+func (s *Store) History(ctx context.Context, q ledger.HistoryQuery) ([]ledger.Event, error) {
 	since, err := q.Since.Number()
 	if err != nil {
 		return nil, err
@@ -193,10 +193,15 @@ func (s *Store) History(ctx context.Context, q ledger.HistoryQuery) (out []ledge
 			return nil, err
 		}
 	}
+	return s.Events(ctx, q, `e.seq > ? AND e.seq <= ?`, since, last)
+}
+
+// Events are those of a history for which a condition on e holds.
+func (s *Store) Events(ctx context.Context, q ledger.HistoryQuery, where string, args ...any) (out []ledger.Event, err error) {
+	where += ` AND e.verb <> '` + verbLook + `'`
 	if q.Before > 0 {
-		last = min(last, q.Before-1)
+		where, args = where+` AND e.seq < ?`, append(args, q.Before)
 	}
-	where, args := `e.seq > ? AND e.seq <= ? AND e.verb <> '`+verbLook+`'`, []any{since, last}
 	if q.Operation != "" {
 		where, args = where+` AND e.op = (SELECT seq FROM op WHERE id = ?) AND e.op <> 0`, append(args, q.Operation)
 	}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"database/sql/driver"
 	"fmt"
 	"math"
 	"strings"
@@ -88,7 +89,7 @@ func termSQL(b *binder, f ledger.Filter, t ledger.Term, kinds []string, now time
 		return strings.Join(ledger.Each(columns, func(c string) string { return "{like " + c + ", " + mark + "}" }), " OR ")
 	}
 	begins := func(column string) string {
-		return fmt.Sprintf("substr(%s, 1, %s) = %s", column, b.bind(len([]rune(t.Value))), b.bind(t.Value))
+		return fmt.Sprintf("substr(%s, 1, CAST(%s AS INTEGER)) = %s", column, b.bind(len([]rune(t.Value))), b.bind(t.Value))
 	}
 	compare := func(what string, than any) string {
 		op := "<"
@@ -142,7 +143,7 @@ func oneOf(b *binder, f ledger.Filter, t ledger.Term, kinds []string) string {
 	var whole, out []string
 	for _, value := range t.OneOf() {
 		if strings.Contains(value, "*") {
-			out = append(out, "{glob "+column+", "+b.bind(globEscaper.Replace(value))+"}")
+			out = append(out, "{glob "+column+", "+b.bind(Pattern(value))+"}")
 		} else {
 			whole = append(whole, b.bind(value))
 		}
@@ -161,6 +162,12 @@ var (
 	likeEscaper = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
 	globEscaper = strings.NewReplacer("?", "[?]", "[", "[[]")
 )
+
+// Pattern is a text with stars, bound where a statement has glob.
+type Pattern string
+
+// Value is how SQLite writes it.
+func (p Pattern) Value() (driver.Value, error) { return globEscaper.Replace(string(p)), nil }
 
 // kindsFor reads the kinds that the ledger has, where the filter asks a policy about them.
 func kindsFor(tx Tx, f ledger.Filter) ([]string, error) {

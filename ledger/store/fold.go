@@ -134,7 +134,7 @@ func (o object) text() any {
 	if len(o) == 0 {
 		return nil
 	}
-	return o.json()
+	return JSON(o.json())
 }
 
 // encoded is a value in JSON. Most need no more than their text.

@@ -64,7 +64,7 @@ func holdsAt(tx Tx, now time.Time) ([]ledger.Hold, error) {
 		h.Actor.OSUser, h.Actor.Host, h.Actor.Terminal = w.OSUser, w.Host, w.Terminal
 		h.Kinds, h.CreatedAt, h.Until = unlist(kinds), at(created), at(until)
 		return h, err
-	}, `SELECT h.scope, h.kinds, h.actor, coalesce(e.machine, 0) = 1, coalesce(e.facts, ''), h.reason, h.created_at, h.until, h.change_id
+	}, `SELECT h.scope, h.kinds, h.actor, coalesce(e.machine, 0) = 1, coalesce({text e.facts}, ''), h.reason, h.created_at, h.until, h.change_id
 		FROM hold h LEFT JOIN ev e ON e.op = 0 AND e.id = h.change_id WHERE h.until = 0 OR h.until >= ? ORDER BY h.created_at, h.scope`,
 		millis(now))
 }

@@ -95,8 +95,9 @@ CREATE TABLE ev (   -- what happened. facts are what rules read: what the event 
   lost_at  {int} NOT NULL DEFAULT 0,                      -- when attempt n ended, where that counts in an outage
   about    TEXT NOT NULL DEFAULT '',                      -- outage:ID, run:ID, hold:SCOPE, file:NAME, policy, clock
   facts    {json} {is json facts},
-  payload  {json} {is json payload}
+  payload  {json} {is json payload}{place}
 ) {strict};
+{by place}
 CREATE UNIQUE INDEX ev_by_op ON ev (op, id);
 CREATE INDEX ev_by_about ON ev (about, seq) WHERE about <> '';
 CREATE INDEX ev_lost ON ev (lost_at, op) WHERE lost_at <> 0;

@@ -330,9 +330,15 @@ func (s *Store) OutagesSince(ctx context.Context, after ledger.Cursor, limit int
 	if err != nil {
 		return nil, false, err
 	}
+	ids, err = s.Concerned(ctx, events[:min(limit, len(events))])
+	return ids, len(events) <= limit, err
+}
+
+// Concerned names the outages that events are about.
+func (s *Store) Concerned(ctx context.Context, events []ledger.Event) (ids []string, err error) {
 	err = s.db.View(ctx, func(tx Tx) error {
 		var of []string
-		for _, e := range events[:min(limit, len(events))] {
+		for _, e := range events {
 			ids, of = append(ids, e.Outage), append(of, e.OperationID)
 		}
 		if len(of) == 0 {
@@ -349,7 +355,7 @@ func (s *Store) OutagesSince(ctx context.Context, after ledger.Cursor, limit int
 		return err
 	})
 	slices.Sort(ids)
-	return slices.DeleteFunc(slices.Compact(ids), func(id string) bool { return id == "" }), len(events) <= limit, err
+	return slices.DeleteFunc(slices.Compact(ids), func(id string) bool { return id == "" }), err
 }
 
 // ChangeOutage carries out what a person does with an outage.

@@ -269,7 +269,7 @@ func (s *Store) Stepped(ctx context.Context, step time.Duration) (first bool, er
 // lastStep is the newest step of the clock that was written down.
 func lastStep(tx Tx) (step time.Duration, when time.Time, err error) {
 	found, err := collect(tx, func(rows Rows) (at [2]int64, err error) { return at, rows.Scan(&at[0], &at[1]) },
-		`SELECT CAST(coalesce(e.facts -> 'detail' ->> 'step_ms', 0) AS {int}), e.at FROM ev e WHERE e.about = 'clock' AND e.about <> ''
+		`SELECT CAST(coalesce(e.facts -> 'detail' ->> 'step_ms', '0') AS {int}), e.at FROM ev e WHERE e.about = 'clock' AND e.about <> ''
 			ORDER BY e.seq DESC LIMIT 1`)
 	if err != nil || len(found) == 0 {
 		return 0, when, err

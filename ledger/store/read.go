@@ -142,7 +142,7 @@ func told(tx Tx, where string, args []any, each func(op int64, id string, e said
 			each(op, id, e, said, parse(payload))
 		}
 		return none, err
-	}, `SELECT `+bare(`e.op`, `e.id`, `e.n`, `e.at`, `e.actor`, `coalesce(e.facts, '')`, `coalesce(e.payload, '')`)+` FROM ev e
+	}, `SELECT `+bare(`e.op`, `e.id`, `e.n`, `e.at`, `e.actor`, `coalesce({text e.facts}, '')`, `coalesce({text e.payload}, '')`)+` FROM ev e
 		WHERE `+where+` ORDER BY e.seq`, args...)
 	return err
 }

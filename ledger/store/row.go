@@ -273,12 +273,15 @@ func at(ms int64) time.Time {
 	return time.UnixMilli(ms).UTC()
 }
 
+// JSON is a value that is bound to a column of JSON.
+type JSON string
+
 // list is a JSON array.
-func list(items []string) string {
+func list(items []string) JSON {
 	if len(items) == 0 {
 		return "[]"
 	}
-	return string(ledger.EncodeJSON(items))
+	return JSON(ledger.EncodeJSON(items))
 }
 
 func unlist(s string) (items []string) {

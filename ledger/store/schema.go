@@ -13,9 +13,8 @@ var template string
 
 // sqliteSchema is the ledger's schema in SQLite's words.
 var sqliteSchema = sync.OnceValue(func() string {
-	text := fill(template)
 	// A list of more than two makes SQLite build a table for each row.
-	text = inList.ReplaceAllStringFunc(text, func(in string) string {
+	text := inList.ReplaceAllStringFunc(fill(template, inSQLite), func(in string) string {
 		m := inList.FindStringSubmatch(in)
 		if strings.HasPrefix(in, "NOT ") {
 			return in
@@ -26,10 +25,10 @@ var sqliteSchema = sync.OnceValue(func() string {
 		}
 		return "(" + strings.Join(or, " OR ") + ")"
 	})
-	blocks := strings.Split(text, "\n@")
-	out := []string{blocks[0]}
-	for _, block := range blocks[1:] {
-		out = append(out, trigger(block))
+	head, guards := guards(text)
+	out := []string{head}
+	for _, g := range guards {
+		out = append(out, g.sqlite())
 	}
 	return strings.Join(out, "\n")
 })
@@ -40,71 +39,108 @@ var (
 	inJSON = regexp.MustCompile(`NEW\.(input|result)`)
 )
 
-// words are those that differ, as SQLite says them.
-var words = map[string]string{
-	"schema": "", "number": "INTEGER", "int": "INTEGER", "real": "REAL", "json": "TEXT", "strict": "STRICT",
-	"now":    "(CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER))",
-	"random": "(lower(hex(randomblob(16))))",
-}
-
 // fill fills the words in, from the inside.
-func fill(text string) string {
+func fill(text string, say func(kind, of string) string) string {
 	for strings.Contains(text, "{") {
 		text = brace.ReplaceAllStringFunc(text, func(word string) string {
-			word = strings.Trim(word, "{}")
-			kind, of, _ := strings.Cut(word, " ")
-			switch kind {
-			case "is":
-				return fmt.Sprintf("CHECK (%[1]s IS NULL OR json_valid(%[1]s))", strings.TrimPrefix(of, "json "))
-			case "text", "who":
-				return of
-			case "numbered":
-				return of + " > 0"
-			case "int":
-				if of != "" {
-					return "CAST(" + strings.TrimPrefix(of, "of ") + " AS INTEGER)"
-				}
-			case "object":
-				return "json_object(" + inJSON.ReplaceAllString(of, "json(NEW.$1)") + ")"
-			case "array":
-				return "json_array(" + of + ")"
-			}
-			return words[word]
+			kind, of, _ := strings.Cut(strings.Trim(word, "{}"), " ")
+			return say(kind, of)
 		})
 	}
 	return text
 }
 
-// trigger makes one of a block: its first line says what it does, of which table, at which
-// statement, and for 'tell' where. Then come its rules, and what it does where none holds.
-func trigger(block string) string {
-	head, body, _ := strings.Cut(block, "\n")
-	p := strings.SplitN(head+"   ", " ", 4)
-	what, table, when, condition := p[0], p[1], p[2], strings.TrimSpace(p[3])
-	if when == "" {
-		when = "INSERT"
+// inSQLite is a word as SQLite says it.
+func inSQLite(kind, of string) string {
+	switch kind {
+	case "number":
+		return "INTEGER"
+	case "int":
+		if of != "" {
+			return "CAST(" + strings.TrimPrefix(of, "of ") + " AS INTEGER)"
+		}
+		return "INTEGER"
+	case "real":
+		return "REAL"
+	case "json":
+		return "TEXT"
+	case "strict":
+		return "STRICT"
+	case "now":
+		return "(CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER))"
+	case "random":
+		return "(lower(hex(randomblob(16))))"
+	case "is":
+		return fmt.Sprintf("CHECK (%[1]s IS NULL OR json_valid(%[1]s))", strings.TrimPrefix(of, "json "))
+	case "text", "who":
+		return of
+	case "numbered":
+		return of + " > 0"
+	case "object":
+		return "json_object(" + inJSON.ReplaceAllString(of, "json(NEW.$1)") + ")"
+	case "array":
+		return "json_array(" + of + ")"
 	}
-	timing := map[string]string{"refuse": "BEFORE", "tell": "AFTER", "instead": "INSTEAD OF"}[what]
-	rules, do := body, ""
-	switch i := strings.Index(body, "\n! "); {
-	case i >= 0:
-		rules, do = body[:i], body[i+2:]
-	case !strings.HasPrefix(body, "- "):
-		rules, do = "", body
+	return "" // schema, xid
+}
+
+// guard is one of the blocks of the schema: a trigger. Its first line says what it does, of which
+// table, at which statement, and for 'tell' where. Then come its rules, and what it does where none holds.
+type guard struct {
+	what, table, when, condition string
+	rules                        []rule
+	do                           string
+}
+
+// rule refuses where its condition holds, or is NULL.
+type rule struct{ says, holds string }
+
+// guards takes the schema apart.
+func guards(text string) (head string, all []guard) {
+	blocks := strings.Split(text, "\n@")
+	for _, block := range blocks[1:] {
+		first, body, _ := strings.Cut(block, "\n")
+		p := strings.SplitN(first+"   ", " ", 4)
+		g := guard{what: p[0], table: p[1], when: p[2], condition: strings.TrimSpace(p[3])}
+		if g.when == "" {
+			g.when = "INSERT"
+		}
+		rules := body
+		switch i := strings.Index(body, "\n! "); {
+		case i >= 0:
+			rules, g.do = body[:i], strings.TrimSpace(body[i+2:])
+		case !strings.HasPrefix(body, "- "):
+			rules, g.do = "", strings.TrimSpace(body)
+		}
+		for _, text := range strings.Split("\n"+strings.TrimSpace(rules), "\n- ")[1:] {
+			says, holds, _ := strings.Cut(text, "\n")
+			g.rules = append(g.rules, rule{strings.ReplaceAll(says, "'", "''"), strings.TrimSpace(holds)})
+		}
+		all = append(all, g)
 	}
+	return blocks[0], all
+}
+
+// name is that of the trigger.
+func (g guard) name() string { return g.table + "_" + g.what + "_" + strings.ToLower(g.when) }
+
+// timing is when it runs.
+func (g guard) timing() string {
+	return map[string]string{"refuse": "BEFORE", "tell": "AFTER", "instead": "INSTEAD OF"}[g.what]
+}
+
+func (g guard) sqlite() string {
 	var out strings.Builder
-	fmt.Fprintf(&out, "CREATE TRIGGER %s_%s_%s %s %s ON %s ", table, what, strings.ToLower(when), timing, when, table)
-	if condition != "" {
-		out.WriteString("WHEN " + condition)
+	fmt.Fprintf(&out, "CREATE TRIGGER %s %s %s ON %s ", g.name(), g.timing(), g.when, g.table)
+	if g.condition != "" {
+		out.WriteString("WHEN " + g.condition)
 	}
 	out.WriteString("\nBEGIN\n")
-	for _, rule := range strings.Split("\n"+strings.TrimSpace(rules), "\n- ")[1:] {
-		says, holds, _ := strings.Cut(rule, "\n")
-		fmt.Fprintf(&out, "  SELECT RAISE(ABORT, '%s')\n   WHERE (%s) IS NOT FALSE;\n", strings.ReplaceAll(says, "'", "''"),
-			strings.TrimSpace(holds))
+	for _, r := range g.rules {
+		fmt.Fprintf(&out, "  SELECT RAISE(ABORT, '%s')\n   WHERE (%s) IS NOT FALSE;\n", r.says, r.holds)
 	}
-	if do = strings.TrimSpace(do); do != "" {
-		out.WriteString("  " + do + ";\n")
+	if g.do != "" {
+		out.WriteString("  " + g.do + ";\n")
 	}
 	return out.String() + "END;"
 }

@@ -102,6 +102,14 @@ func (s *Store) Watch(ctx context.Context) <-chan struct{} { return s.db.Watch(c
 // Close closes the database.
 func (s *Store) Close() error { return s.db.Close() }
 
+// Collect reads all rows of a query.
+func Collect[T any](tx Tx, scan func(Rows) (T, error), query string, args ...any) ([]T, error) {
+	return collect(tx, scan, query, args...)
+}
+
+// One reads a single row; sql.ErrNoRows where there is none.
+func One(tx Tx, dest []any, query string, args ...any) error { return one(tx, dest, query, args...) }
+
 // collect reads all rows of a query.
 func collect[T any](tx Tx, scan func(Rows) (T, error), query string, args ...any) (out []T, err error) {
 	rows, err := tx.Query(query, args...)
