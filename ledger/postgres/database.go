@@ -18,9 +18,6 @@ import (
 // database is how package store reaches a ledger on a server.
 type database struct{ *handle }
 
-// now begins each transaction, and reads its clock.
-const now = `; SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint`
-
 // View reads from one state.
 func (d database) View(ctx context.Context, read func(store.Tx) error) error {
 	return d.again(ctx, func() error {
@@ -52,58 +49,136 @@ func (d database) within(ctx context.Context, begin string, do func(store.Tx) er
 		return err
 	}
 	defer conn.Release()
-	t := &tx{ctx: ctx, conn: conn.Conn()}
-	steady := d.steady()
-	results, err := t.conn.PgConn().Exec(ctx, begin+now).ReadAll()
-	if err != nil {
-		return err
-	}
-	var ms int64
-	if _, err = fmt.Sscan(string(results[1].Rows[0][0]), &ms); err != nil {
-		return err
-	}
-	if t.at = d.at(ms, steady); d.clock != nil {
-		t.at = d.clock()
-	}
+	t := &tx{ctx: ctx, database: d, conn: conn.Conn(), begin: begin}
 	if err = do(t); err == nil {
-		if _, err = t.conn.Exec(ctx, "COMMIT", pgx.QueryExecModeSimpleProtocol); err == nil && t.loud {
-			d.notifier.notify()
-		}
-		return err
+		err = t.end("COMMIT")
+	} else if t.err == nil {
+		_ = t.end("ROLLBACK")
 	}
-	if _, failed := t.conn.Exec(context.WithoutCancel(ctx), "ROLLBACK", pgx.QueryExecModeSimpleProtocol); failed != nil {
-		_ = t.conn.Close(ctx)
+	if t.err != nil && !t.conn.IsClosed() {
+		_, _ = t.conn.Exec(context.WithoutCancel(ctx), "ROLLBACK", pgx.QueryExecModeSimpleProtocol)
 	}
-	return err
+	if err == nil && t.loud {
+		d.notifier.notify()
+	}
+	return first2(t.err, err)
 }
 
-// wrote reports whether a statement leaves something that others wait for.
-func wrote(query string) bool {
-	return strings.HasPrefix(query, "INSERT INTO ") || strings.HasPrefix(query, "UPDATE op")
+func first2(a, b error) error {
+	if a != nil {
+		return a
+	}
+	return b
 }
 
-// tx is a transaction.
+// tx is a transaction. It begins with its first question, and what it writes travels with the next one,
+// or with the COMMIT: a round trip takes longer than a statement. No write has to be counted, for one
+// that finds its row changed fails.
 type tx struct {
-	ctx  context.Context
-	conn *pgx.Conn
-	at   ledger.Moment
-	loud bool
+	database
+	ctx    context.Context
+	conn   *pgx.Conn
+	begin  string // "" once it has begun
+	at     ledger.Moment
+	writes pgx.Batch
+	loud   bool  // it leaves something that others wait for
+	err    error // that ended it
+}
+
+const clock = `SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint`
+
+// send asks, behind what there is to write, and returns the answers that are left to read.
+func (t *tx) send(query string, args ...any) (pgx.BatchResults, error) {
+	if t.err != nil {
+		return nil, t.err
+	}
+	var b pgx.Batch
+	begins, steady := t.begin != "", t.steady()
+	if begins {
+		b.Queue(t.begin)
+		b.Queue(clock)
+		t.begin = ""
+	}
+	n := t.writes.Len()
+	b.QueuedQueries = append(b.QueuedQueries, t.writes.QueuedQueries...)
+	t.writes = pgx.Batch{}
+	if query != "" {
+		b.Queue(query, args...)
+	}
+	answers := t.conn.SendBatch(t.ctx, &b)
+	if begins {
+		_, t.err = answers.Exec()
+		var ms int64
+		if t.err == nil {
+			t.err = answers.QueryRow().Scan(&ms)
+		}
+		if t.at = t.database.at(ms, steady); t.clock != nil {
+			t.at = t.clock()
+		}
+	}
+	for range n {
+		if t.err == nil {
+			_, t.err = answers.Exec()
+		}
+	}
+	if t.err != nil {
+		_ = answers.Close()
+		return nil, t.err
+	}
+	return answers, nil
+}
+
+// end sends what is left to write, and the last word.
+func (t *tx) end(word string) error {
+	if t.begin != "" && t.writes.Len() == 0 {
+		return nil // nothing was asked
+	}
+	if word != "COMMIT" {
+		t.writes = pgx.Batch{}
+	}
+	answers, err := t.send(word)
+	if err == nil {
+		_, t.err = answers.Exec()
+		t.err = first2(t.err, answers.Close())
+	}
+	return t.err
 }
 
 // Moment is when it began.
-func (t *tx) Moment() ledger.Moment { return t.at }
+func (t *tx) Moment() ledger.Moment {
+	if t.begin != "" {
+		if answers, err := t.send(""); err == nil {
+			t.err = answers.Close()
+		}
+	}
+	return t.at
+}
 
 // Query reads.
 func (t *tx) Query(query string, args ...any) (store.Rows, error) {
-	rows, err := t.conn.Query(t.ctx, store.PostgreSQL(query, args), values(args)...)
-	return &found{Rows: rows}, err
+	answers, err := t.send(store.PostgreSQL(query, args), values(args)...)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := answers.Query()
+	return &found{rows, answers, t}, err
 }
 
 // Exec writes, and returns how many rows have changed.
 func (t *tx) Exec(query string, args ...any) (int64, error) {
-	t.loud = t.loud || wrote(query)
-	tag, err := t.conn.Exec(t.ctx, store.PostgreSQL(query, args), values(args)...)
-	return tag.RowsAffected(), err
+	text, bound := store.PostgreSQL(query, args), values(args)
+	if strings.HasPrefix(query, "INSERT INTO ") || strings.HasPrefix(query, "UPDATE op ") {
+		t.loud = true
+		t.writes.Queue(text, bound...)
+		return 1, t.err
+	}
+	answers, err := t.send(text, bound...)
+	if err != nil {
+		return 0, err
+	}
+	tag, err := answers.Exec()
+	t.err = first2(err, answers.Close())
+	return tag.RowsAffected(), t.err
 }
 
 // values are what is bound, as the server takes it.
@@ -125,9 +200,18 @@ func values(args []any) []any {
 }
 
 // found are the rows of a query.
-type found struct{ pgx.Rows }
+type found struct {
+	pgx.Rows
+	answers pgx.BatchResults
+	tx      *tx
+}
 
-func (f *found) Close() error { f.Rows.Close(); return nil }
+// Close ends the answer.
+func (f *found) Close() error {
+	f.Rows.Close()
+	f.tx.err = first2(f.Rows.Err(), f.answers.Close())
+	return f.tx.err
+}
 
 // Scan takes the values of a row.
 func (f *found) Scan(dest ...any) error {
