@@ -64,15 +64,15 @@ CREATE UNIQUE INDEX op_by_name ON op (name, scope, kind, n);
 CREATE UNIQUE INDEX op_by_gate ON op (gate) WHERE gate <> '' AND state IN ('pending', 'uncertain') AND abandoned = 0;
 CREATE INDEX op_pending ON op (deadline_at) WHERE state = 'pending';
 -- What is open, in the order of its loss; with all that lists and counts ask, for the rows lie far apart.
-CREATE INDEX op_open ON op ((CASE conflict WHEN '' THEN 1 ELSE 0 END), (-rank), seq, rank, by_word, person_at, policy, state, abandoned, doubted, doubted_at, deadline_at, parked_until,
-    allow_until, allowed_at, conflict, person_only, class, kind, source, created_at, changed_at, id, name, title, target, receipts)
+CREATE INDEX op_open ON op ((CASE conflict WHEN '' THEN 1 ELSE 0 END), (-rank), seq{covers rank, by_word, person_at, policy, state, abandoned, doubted, doubted_at, deadline_at, parked_until,
+    allow_until, allowed_at, conflict, person_only, class, kind, source, created_at, changed_at, id, name, title, target, receipts})
   WHERE abandoned = 0 AND (state = 'uncertain' OR state = 'failed' AND doubted = 1) OR conflict <> '' OR allow_until <> 0 OR parked_until <> 0;
 CREATE INDEX op_changed ON op (changed_at, seq, state, abandoned, doubted, deadline_at, parked_until, allow_until, allowed_at, conflict, person_only, person_at)
   WHERE abandoned = 0 AND (state = 'uncertain' OR state = 'failed' AND doubted = 1) OR conflict <> '' OR allow_until <> 0 OR parked_until <> 0;
 CREATE INDEX op_by_key ON op (key) WHERE key <> '';
 CREATE INDEX op_by_token ON op (token) WHERE token <> '';
 CREATE INDEX op_by_target ON op (target, started_at, seq) WHERE target <> '';
-CREATE INDEX op_by_mark ON op (mark) WHERE mark <> '';
+CREATE INDEX op_by_mark ON op (seq{covers mark}) WHERE mark <> '';
 CREATE INDEX op_by_answer ON op (kind, settled_at) WHERE state = 'committed' AND abandoned = 0 AND by_answer = 1 AND token_sent = 1;
 CREATE INDEX op_by_receipt ON op ((receipts ->> 0)) WHERE {text receipts} <> '[]';
 

@@ -325,7 +325,7 @@ func unsettledCounts(tx Tx, where string, args []any) (c ledger.Counts, err erro
 	err = one(tx, []any{&c.NeedsYou, &c.Conflicts, &c.Twice, &c.ByWord, &c.Loss, &c.Unsent, &c.Checking, &c.InFlight, &c.Parked},
 		`SELECT`+sums+` count(*) FILTER (WHERE tab = 'checking'), count(*) FILTER (WHERE tab = 'in_flight'),
 			count(*) FILTER (WHERE tab = 'parked') FROM (`+unsettled("op_open", []string{tabSQL + " AS tab", "o.conflict", "o.rank",
-			"CASE o.state WHEN 'failed' THEN " + laneSQL + " ELSE '' END AS lane", "o.by_word"}, where)+`) AS some`,
+			"CASE o.state WHEN 'failed' THEN " + laneSQL + " ELSE '' END AS lane", "o.by_word"}, where)+`) AS few`,
 		args...)
 	c.Loss, c.Unsent = rounded(c.Loss), rounded(c.Unsent)
 	return c, err

@@ -164,11 +164,13 @@ func parts(condition, word string) (out []string) {
 // PostgreSQL is a statement of this package as PostgreSQL reads it. Values have the types that
 // they have in Go, so that none has to be guessed.
 func PostgreSQL(query string, args []any) string {
-	query = fill(query, func(kind, of string) string {
+	query = fill(strings.ReplaceAll(query, "CROSS JOIN ", "JOIN "), func(kind, of string) string {
 		cut := max(0, strings.LastIndex(of, ", "))
 		switch kind {
 		case "int":
 			return "bigint"
+		case "by":
+			return ""
 		case "text":
 			return "(" + of + ")::text"
 		case "in":

@@ -355,7 +355,7 @@ func (s *Store) Mark(ctx context.Context, rules func(kind string) string, marks 
 				more = true
 				break
 			}
-			by := what{"marked", "", list([]string{kind, want})}
+			by := what{"marked", "", string(list([]string{kind, want}))}
 			to := min(newest, sums.n[by]+markedAtOnce)
 			var all []*loaded
 			if all, err = loadAll(tx, ledger.AllParts, `o.seq IN (SELECT m.seq FROM op m WHERE m.seq > ? AND m.seq <= ? AND m.kind = ?

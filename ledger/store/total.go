@@ -77,7 +77,7 @@ func sumsOf(tx Tx, most int64) (s sums, err error) {
 func (s sums) save(tx Tx) error {
 	for _, w := range s.moved {
 		if err := exec(tx, `INSERT INTO total (what, n) VALUES (?, ?) ON CONFLICT (what) DO UPDATE SET n = excluded.n`,
-			list([]string{w.what, w.kind, w.class}), s.n[w]); err != nil {
+			string(list([]string{w.what, w.kind, w.class})), s.n[w]); err != nil {
 			return err
 		}
 	}
