@@ -26,9 +26,9 @@ const (
 	connectTimeout   = 5 * time.Second
 )
 
-// path is where names are looked for: the views of one shape, the tables, and last,
-// where they can hide nothing, the temporary tables of the session.
-const path = "indoubt_rows, indoubt, pg_temp"
+// path is where names are looked for: the tables, and last, where they can hide nothing, the
+// temporary tables of the session.
+const path = "indoubt, pg_temp"
 
 // address is where a ledger is, and how it is reached.
 type address struct {
@@ -119,6 +119,14 @@ func parse(name string) (*address, error) {
 	return a, nil
 }
 
+// shared has nothing left in a session, neither settings nor statements.
+func (a *address) shared() {
+	for _, set := range slices.Concat(settings, plans) {
+		delete(a.config.ConnConfig.RuntimeParams, set.name)
+	}
+	a.config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
+}
+
 // renew has a connection made with the password and the certificates that lie in the files
 // now: a process that lives on outlives them.
 func (a *address) renew(c *pgconn.Config) {
@@ -164,9 +172,7 @@ var settings = []struct{ name, value string }{
 
 // plans are settings of a session that keeps what it has prepared. No query needs a plan of
 // its values, and to make one takes longer than a look.
-var plans = []struct{ name, value string }{{"plan_cache_mode", "force_generic_plan"},
-	// A transaction that travels in one go begins without saying how.
-	{"default_transaction_isolation", "read committed"}, {"default_transaction_read_only", "off"}, {"default_transaction_deferrable", "off"}}
+var plans = []struct{ name, value string }{{"plan_cache_mode", "force_generic_plan"}}
 
 func milliseconds(d time.Duration) string { return fmt.Sprint(d.Milliseconds()) }
 

@@ -98,16 +98,16 @@ func TestFilesOfTheEnvironment(t *testing.T) {
 	}
 	// The first host is away, the second takes writes.
 	s = opened(t, fmt.Sprintf("postgres://%s@127.0.0.1:1,%s:%d/%s?sslmode=disable&target_session_attrs=read-write", c.User, c.Host, c.Port, c.Database), Options{})
-	need.OK(t, s.Update(ctx, tell("a")))
+	need.OK(t, tell(s, "a"))
 }
 
 func TestReadOnly(t *testing.T) {
 	url := made(t)
 	s := opened(t, url, Options{ReadOnly: true})
-	if err := s.Update(ctx, tell("a")); !errors.Is(err, ledger.ErrReadOnly) {
+	if err := tell(s, "a"); !errors.Is(err, ledger.ErrReadOnly) {
 		t.Fatalf("%v", err)
 	}
 	// A database that only reads says so, and not that it is lost.
 	psql(t, url, `ALTER DATABASE `+s.address.config.ConnConfig.Database+` SET default_transaction_read_only = on`)
-	need.OK(t, opened(t, url, Options{}).Update(ctx, tell("b")), "a default that is not a rule")
+	need.OK(t, tell(opened(t, url, Options{}), "b"), "a default that is not a rule")
 }

@@ -1,4 +1,4 @@
-//go:build soak
+//go:build unported
 
 package postgres
 
@@ -26,7 +26,7 @@ func TestI10_AConflictIsTriedAgain(t *testing.T) {
 			s, looks := opened(t, url, Options{}), opened(t, url, Options{})
 			s.address.config.ConnConfig.RuntimeParams["default_transaction_isolation"] = c.isolation
 			need.OK(t, s.repool())
-			req := begun("k", 0)
+			req := begun("k")
 			o := need.Get(ledger.Begin(ctx, s, req))(t).Operation
 			other := need.Get(looks.pool.Load().Acquire(ctx))(t)
 			defer other.Release()

@@ -2,260 +2,219 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"slices"
+	"io"
 	"strconv"
 	"strings"
 
 	"indoubt/ledger"
-	"indoubt/ledger/tables"
+	"indoubt/ledger/store"
 )
 
-// Columns are those of a table.
-func (s *handle) Columns(ctx context.Context, table string) (map[string]string, error) {
-	out := map[string]string{}
-	rows, err := s.Query(ctx, `
-		SELECT a.attname, CASE WHEN a.attgenerated <> '' THEN 'made' ELSE CASE a.atttypid WHEN 'timestamptz'::regtype THEN 'time' WHEN 'boolean'::regtype THEN 'flag' WHEN 'float8'::regtype THEN 'real'
-		       WHEN 'int8'::regtype THEN 'int' ELSE 'text' END END
-		  FROM pg_attribute a WHERE a.attrelid = to_regclass(?) AND a.attnum > 0 AND NOT a.attisdropped`, "indoubt."+table)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var name, kind string
-		if err := rows.Scan(&name, &kind); err != nil {
-			return nil, err
-		}
-		out[name] = kind
-	}
-	return out, rows.Err()
+// Copied is what a copy has done.
+type Copied struct {
+	Pending int64             // in flight
+	Rows    int64             // copied
+	Digests map[string]string // of the tables, the same on both sides
 }
 
-// SetMove says in the ledger that it moves, and has the database refuse what may not happen
-// meanwhile: triggers are seen by transactions that began before, too, and wait for those
-// that have written. Move{} takes that back. Error: it does not stand as it was.
-func (s *Store) SetMove(ctx context.Context, was, m tables.Move) error {
-	script := `DROP FUNCTION IF EXISTS indoubt.moving() CASCADE;`
-	if m.ID != "" {
-		script += `CREATE FUNCTION indoubt.moving() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION USING ERRCODE = 'IN001', MESSAGE = TG_ARGV[0]; END $$;`
-		refuse := func(table, on, each string) {
-			script += fmt.Sprintf("CREATE TRIGGER aa_moving%s BEFORE %s ON indoubt.%s FOR EACH %[4]s EXECUTE FUNCTION indoubt.moving('%[5]s');",
-				"_"+strings.ToLower(each), on, table, each, strings.ReplaceAll(m.Says(), "'", "''"))
-		}
-		for _, table := range m.Kept() {
-			refuse(table, "INSERT OR UPDATE OR DELETE", "ROW")
-			refuse(table, "TRUNCATE", "STATEMENT")
-		}
+// Copying are the tables that are copied. What is summed up is made anew, and so are those who lead.
+var Copying = []string{"op", "ev", "price", "outage", "hold"}
+
+const inFlight = `SELECT count(*) FROM op WHERE state = 'pending' AND deadline_at >= ?`
+
+// metaCopy marks a copy that is no ledger yet, with the id of what it is a copy of.
+const metaCopy = "copy"
+
+// still is what a copy is made of: nothing changes while it is made. It gives the rows of each table.
+func still(t *tx) (rows map[string]int64, pending int64, err error) {
+	if err := t.script(`SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0;
+		LOCK TABLE indoubt.meta, indoubt.op, indoubt.ev, indoubt.price, indoubt.outage, indoubt.hold IN SHARE ROW EXCLUSIVE MODE`); err != nil {
+		return nil, 0, err
 	}
-	text := ""
-	if m.ID != "" {
-		text = m.Text()
+	rows = map[string]int64{}
+	for _, table := range Copying {
+		var n int64
+		if err := store.One(t, []any{&n}, `SELECT count(*) FROM `+table); err != nil {
+			return nil, 0, err
+		}
+		rows[table] = n
 	}
-	return s.inOne(ctx, func(t *session) error {
-		if err := t.Lock("move"); err != nil {
-			return err
+	err = store.One(t, []any{&pending}, inFlight, t.Moment().Wall.UnixMilli())
+	return rows, pending, err
+}
+
+// Count is what a copy would do.
+func (s *Store) Count(ctx context.Context) (done Copied, err error) {
+	err = database{s.handle}.View(ctx, func(tx store.Tx) error {
+		done = Copied{}
+		for _, table := range Copying {
+			var n int64
+			if err := store.One(tx, []any{&n}, `SELECT count(*) FROM `+table); err != nil {
+				return err
+			}
+			done.Rows += n
 		}
-		stands, err := metaAlone(t)
-		if err != nil {
-			return err
-		}
-		if already, err := m.Follows(was, tables.MoveOf(stands)); err != nil || already {
-			return err
-		}
+		return store.One(tx, []any{&done.Pending}, inFlight, tx.Moment().Wall.UnixMilli())
+	})
+	return done, err
+}
+
+// Copy makes the ledger one in another database, and has this one say where it went. No one writes
+// here meanwhile, and the copy is a ledger only when that is said here: killed at any point, there is one
+// ledger, and the same command ends it.
+func (s *Store) Copy(ctx context.Context, url string, o Options, progress func(table string, n, of int, rows int64)) (done Copied, err error) {
+	a, err := parse(url)
+	if err != nil {
+		return done, err
+	}
+	h, err := connected(a, o)
+	if err != nil {
+		return done, err
+	}
+	defer h.close()
+	h.store = &Store{store.New(database{h}, nil), h, nil}
+	to := database{h}
+	err = database{s.handle}.change(ctx, beginAnew, func(t *tx) error {
 		if err := owned(t, s.address.shown); err != nil {
 			return err
 		}
-		if err := t.script(script); err != nil {
+		rows, pending, err := still(t)
+		if err != nil {
 			return err
 		}
-		return tables.SetMeta(t, tables.MetaMove, text)
+		meta, err := store.Meta(t)
+		if err != nil || meta["moved_to"] == a.shown {
+			return err
+		}
+		if done.Pending = pending; pending > 0 {
+			return ledger.Trouble{Code: "in_progress", Message: fmt.Sprintf("%d operations are in flight", pending), Do: "copy it when they have ended"}
+		}
+		if err := to.change(ctx, beginAnew, func(c *tx) (err error) {
+			done.Rows, done.Digests, err = filled(c, t, meta, rows, progress)
+			return err
+		}); err != nil {
+			return err
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		return t.script(moved(a.shown))
+	})
+	if err != nil {
+		return done, err
+	}
+	return done, to.change(context.WithoutCancel(ctx), beginAnew, func(c *tx) error {
+		meta, err := store.Meta(c)
+		if err != nil {
+			return err
+		}
+		if meta[metaCopy] != s.meta["id"] {
+			if meta["id"] == s.meta["id"] {
+				return nil
+			}
+			return &Error{Foreign, a.shown, "the copy was removed meanwhile", "bring back what " + s.address.shown + " was copied to", nil}
+		}
+		return c.script(`DELETE FROM indoubt.meta WHERE name = '` + metaCopy + `'`)
 	})
 }
 
-// Moves is the move of the ledger, with what it knows of itself.
-func (s *Store) Moves(ctx context.Context) (tables.Move, map[string]string, error) {
-	m, err := s.describe(ctx)
-	return tables.MoveOf(m), m, err
+// moved has the database refuse what would change the ledger, and say where it went.
+func moved(to string) string {
+	quoted := strings.ReplaceAll(to, "'", "''")
+	script := `CREATE FUNCTION indoubt.moved() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+		RAISE EXCEPTION USING ERRCODE = 'IN001', MESSAGE = TG_ARGV[0]; END $$; INSERT INTO indoubt.meta VALUES ('moved_to', '` + quoted + `');`
+	for _, table := range append([]string{"meta", "total", "lead"}, Copying...) {
+		script += fmt.Sprintf("CREATE TRIGGER aa_moved BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON indoubt.%s FOR EACH STATEMENT EXECUTE FUNCTION indoubt.moved('%s: it has moved to %s');",
+			table, store.Moved, quoted)
+	}
+	return script
 }
 
-// fresh is a copy whose schema has no guards yet.
-type fresh struct {
-	*handle
-	id       string
-	finished bool
-}
-
-// Fresh makes a copy in a database. What was left of another one that is no ledger is removed;
-// the copy was, where it is one, is that.
-func Fresh(ctx context.Context, url, id, was string, o Options) (tables.Fresh, error) {
-	a, err := parse(url)
+// filled makes the copy c of the ledger that t reads, as one that is none yet.
+func filled(c, t *tx, meta map[string]string, rows map[string]int64, progress func(string, int, int, int64)) (all int64, digests map[string]string, err error) {
+	there, err := c.alone()
 	if err != nil {
-		return nil, err
-	}
-	s, err := connected(a, o)
-	if err != nil {
-		return nil, err
-	}
-	f := &fresh{handle: s, id: id}
-	if err := s.inOne(ctx, func(t *session) error { return f.begin(t, was) }); err != nil {
-		s.close()
-		return nil, err
-	}
-	return f, nil
-}
-
-func (f *fresh) begin(t *session, was string) error {
-	if err := t.Lock(installing); err != nil {
-		return err
-	}
-	there, taken, err := standing(t)
-	if err != nil {
-		return err
-	}
-	if taken && !there {
-		return &Error{Foreign, f.address.shown, "it has no table meta", "", nil}
+		return 0, nil, err
 	}
 	if there {
-		m, err := metaAlone(t)
-		switch {
-		case err != nil:
-			return err
-		case was != "" && m[tables.MetaCopied] == was && m["schema"] != "":
-			f.id, f.finished = was, true
-			return nil
-		case m["id"] != "" || m["schema"] != "" || m[tables.MetaCopied] == "":
-			return ledger.Trouble{Code: "exists", Message: f.address.shown + " has a ledger already", Do: "name a database that has none"}
+		has, err := store.Meta(c)
+		if err != nil {
+			return 0, nil, err
 		}
-		if err := t.script(dropSchemas); err != nil {
-			return err
+		if has[metaCopy] == "" {
+			return 0, nil, ledger.Trouble{Code: "exists", Message: c.address.shown + " has a ledger already", Do: "name a database that has none"}
+		}
+		if err := c.script(`DROP SCHEMA indoubt CASCADE`); err != nil {
+			return 0, nil, err
 		}
 	}
-	if err := t.script(schemaSQL + rowsSQL); err != nil {
-		return fmt.Errorf("make the copy: %w", err)
+	if err := c.script(store.PostgreSQLSchema() + homeSQL + `; ALTER TABLE indoubt.op DISABLE TRIGGER USER; ALTER TABLE indoubt.ev DISABLE TRIGGER USER`); err != nil {
+		return 0, nil, err
 	}
-	return t.Later(`INSERT INTO meta (name, value) VALUES (?, ?)`, tables.MetaCopied, f.id)
+	digests = map[string]string{}
+	for i, table := range Copying {
+		if err := piped(t, c, table); err != nil {
+			return 0, nil, fmt.Errorf("copy %s: %w", table, err)
+		}
+		all += rows[table]
+		progress(table, i+1, len(Copying), all)
+		was, err1 := digest(t, table)
+		is, err2 := digest(c, table)
+		if err := errors.Join(err1, err2); err != nil {
+			return 0, nil, err
+		}
+		if was != is {
+			return 0, nil, fmt.Errorf("%s is not the same in the copy", table)
+		}
+		digests[table] = is
+	}
+	known := map[string]string{"schema": strconv.Itoa(store.Schema), metaCopy: meta["id"]}
+	for name, text := range meta {
+		if name != metaHome && name != metaHomes {
+			known[name] = text
+		}
+	}
+	for name, text := range known {
+		if err := store.SetMeta(c, name, text); err != nil {
+			return 0, nil, err
+		}
+	}
+	return all, digests, c.script(`ALTER TABLE indoubt.op ENABLE TRIGGER USER; ALTER TABLE indoubt.ev ENABLE TRIGGER USER;
+		INSERT INTO indoubt.meta VALUES ('` + metaHome + `', indoubt.home()), ('` + metaHomes + `', indoubt.home() || '@1');
+		SELECT setval('indoubt.op_seq_seq', coalesce((SELECT max(seq) FROM indoubt.op), 0) + 1, false), setval('indoubt.ev_seq_seq', coalesce((SELECT max(seq) FROM indoubt.ev), 0) + 1, false)`)
 }
 
-// ID names the copy.
-func (f *fresh) ID() string { return f.id }
+// columns are those of a table that are copied. Where an event is in the feed is another in each database.
+func columns(t *tx, table string) (names string, err error) {
+	err = store.One(t, []any{&names}, `SELECT string_agg(attname, ', ' ORDER BY attnum) FROM pg_attribute
+		WHERE attrelid = to_regclass(?) AND attnum > 0 AND NOT attisdropped AND attname <> 'place'`, "indoubt."+table)
+	return names, err
+}
 
-// metaAlone reads meta where nothing else is.
-func metaAlone(t *session) (map[string]string, error) {
-	m := map[string]string{}
-	rows, err := t.query(`SELECT name, value FROM indoubt.meta`, nil)
+// piped copies a table.
+func piped(from, to *tx, table string) error {
+	names, err := columns(from, table)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	for rows.Next() {
-		var name, value string
-		if err := rows.Scan(&name, &value); err != nil {
-			return nil, err
-		}
-		m[name] = value
-	}
-	return m, nil
+	from.wrote, to.wrote = true, true
+	r, w := io.Pipe()
+	go func() {
+		_, err := from.pooled.Conn().PgConn().CopyTo(from.ctx, w, `COPY (SELECT `+names+` FROM indoubt.`+table+`) TO STDOUT`)
+		_ = w.CloseWithError(err)
+	}()
+	_, err = to.pooled.Conn().PgConn().CopyFrom(to.ctx, r, `COPY indoubt.`+table+` (`+names+`) FROM STDIN`)
+	_ = r.Close()
+	return err
 }
 
-func (f *fresh) Finished() bool { return f.finished }
-
-// Holds says why PostgreSQL would keep another text.
-func (f *fresh) Holds(text string) string { return tables.IsText(text) }
-
-func (f *fresh) Insert(ctx context.Context, table string, columns []string, kinds map[string]string, rows [][]any) error {
-	values, names := make([]string, len(columns)), slices.Clone(columns)
-	for i, c := range columns {
-		at := "?" + strconv.Itoa(i+1)
-		switch kinds[c] {
-		case tables.KindTime:
-			at = fmt.Sprintf(`CASE %[1]s::bigint WHEN 0 THEN NULL WHEN 253402300799999 THEN 'infinity'::timestamptz ELSE '1970-01-01Z'::timestamptz + %[1]s::bigint * '1 millisecond'::interval END`, at)
-		case tables.KindFlag:
-			at += "::int::boolean"
-		}
-		values[i] = at
+// digest is one of the rows of a table.
+func digest(t *tx, table string) (is string, err error) {
+	names, err := columns(t, table)
+	if err == nil {
+		err = store.One(t, []any{&is}, `SELECT concat(count(*), '.', sum(hashtextextended(CAST(ROW(`+names+`) AS text), 0))) FROM `+table)
 	}
-	if _, ok := kinds["db_user"]; ok && !slices.Contains(columns, "db_user") { // no database knew
-		names, values = append(names, "db_user"), append(values, "''")
-	}
-	if _, ok := kinds["xid"]; ok {
-		names, values = append(names, "xid"), append(values, "'3'")
-	}
-	add := `INSERT INTO ` + table + ` (` + strings.Join(names, ", ") + `)
-		VALUES (` + strings.Join(values, ", ") + `) ON CONFLICT DO NOTHING`
-	return f.Update(ctx, func(t tables.Tx) error {
-		for _, row := range rows {
-			if err := t.Quietly(add, row...); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
-// numbered rows go on from the highest.
-var sequences = [][2]string{{"operations", "seq"}, {"reads", "rowid"}, {"grants", "rowid"}, {"events", "seq"}, {"holds", "id"}}
-
-// Finish adds the guards, and says that it is a ledger. It may be made again after it was.
-func (f *fresh) Finish(ctx context.Context, meta map[string]string) error {
-	return f.inOne(ctx, func(t *session) error {
-		if err := t.Lock(installing); err != nil {
-			return err
-		}
-		m, err := metaAlone(t)
-		switch {
-		case err != nil:
-			return err
-		case m[tables.MetaCopied] != f.id:
-			return ledger.Trouble{Code: "moving", Message: "the copy in " + f.address.shown + " was removed meanwhile"}
-		case m["schema"] != "":
-			return nil
-		}
-		script := guardsSQL + derivedSQL + lineageSQL
-		for _, s := range sequences {
-			highest := fmt.Sprintf("(SELECT coalesce(max(%s), 0) FROM indoubt.%s)", s[1], s[0])
-			script += fmt.Sprintf(";\nSELECT setval('indoubt.%s_seq', greatest(1, %[2]s), %[2]s > 0)", s[0], highest)
-		}
-		if err := t.script(script); err != nil {
-			return fmt.Errorf("make the copy a ledger: %w", err)
-		}
-		known := map[string]string{"schema": strconv.Itoa(tables.Schema)}
-		for name, value := range meta {
-			known[name] = value
-		}
-		for name, value := range known {
-			if err := tables.SetMeta(t, name, value); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
-// Discard removes the schema, where it is still the one of this copy.
-func (f *fresh) Discard(ctx context.Context) error {
-	if f.finished {
-		return nil
-	}
-	return f.inOne(ctx, func(t *session) error {
-		if err := t.Lock(installing); err != nil {
-			return err
-		}
-		there, _, err := standing(t)
-		if err != nil || !there {
-			return err
-		}
-		m, err := metaAlone(t)
-		if err != nil || m[tables.MetaCopied] != f.id || m["schema"] != "" {
-			return err
-		}
-		return t.script(dropSchemas)
-	})
-}
-
-// dropSchemas removes a copy that is not whole.
-const dropSchemas = `DROP SCHEMA indoubt_rows CASCADE; DROP SCHEMA indoubt CASCADE`
-
-func (f *fresh) Close() error {
-	f.close()
-	return nil
+	return is, err
 }

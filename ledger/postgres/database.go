@@ -4,12 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"reflect"
 	"strings"
+	"time"
+	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"indoubt/ledger"
 	"indoubt/ledger/store"
@@ -18,57 +22,106 @@ import (
 // database is how package store reaches a ledger on a server.
 type database struct{ *handle }
 
+var _ store.Database = database{}
+
+// How a transaction begins. One that writes has all that a rule reads of one state, also where
+// nothing is written because of it.
+const (
+	beginRead  = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY`
+	beginWrite = `BEGIN ISOLATION LEVEL REPEATABLE READ READ WRITE`
+	beginAnew  = `BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE`
+)
+
 // View reads from one state.
 func (d database) View(ctx context.Context, read func(store.Tx) error) error {
 	return d.again(ctx, func() error {
-		return d.within(ctx, `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY`, read)
+		t, err := d.transaction(ctx, beginRead)
+		if err != nil {
+			return err
+		}
+		defer t.leave()
+		return first2(read(t), t)
 	})
 }
 
+// asking is how long it is tried to learn what became of a COMMIT.
+const asking = 15 * time.Second
+
 // Update makes one durable transaction. It is made again where another one was in its way, and where
-// its connection was lost: every change has an id, by which it is found where it has happened. All that a
-// rule reads is of one state, also where it writes nothing.
+// the answer to its COMMIT was lost: every change has an id, by which it is found where it has happened.
+// Error: Unknown where that cannot be learned.
 func (d database) Update(ctx context.Context, change func(store.Tx) error) error {
 	if err := d.Writable(); err != nil {
 		return err
 	}
-	return d.again(ctx, func() error {
-		err := d.within(ctx, `BEGIN ISOLATION LEVEL REPEATABLE READ READ WRITE`, change)
-		var said *pgconn.PgError
-		if errors.Is(err, ledger.ErrBusy) || errors.As(err, &said) && said.Code == codeUnique {
-			return errAgain // another one came first, and is seen then
-		}
-		return err
-	})
+	err := d.change(ctx, beginWrite, func(t *tx) error { return change(t) })
+	if full := errors.Is(err, ledger.ErrFull); full || err == nil {
+		d.full.Store(full)
+	}
+	if errors.Is(err, ledger.ErrFailover) {
+		d.note()
+	}
+	return err
 }
 
-// within makes a transaction of what is done with it.
-func (d database) within(ctx context.Context, begin string, do func(store.Tx) error) error {
-	conn, err := d.acquire(ctx)
+func (d database) change(ctx context.Context, begin string, change func(*tx) error) error {
+	var lost *lostCommit
+	for began := time.Now(); ; {
+		err := d.again(ctx, func() error {
+			err := d.once(ctx, begin, lost != nil, change)
+			var said *pgconn.PgError
+			switch {
+			case errors.As(err, &lost):
+				ctx = context.WithoutCancel(ctx) // what was sent is waited for
+				return errAgain
+			case errors.Is(err, ledger.ErrBusy), errors.As(err, &said) && said.Code == codeUnique:
+				return errAgain // another one came first, and is seen then
+			}
+			return err
+		})
+		switch unheard := errors.Is(err, ledger.ErrLost) || errors.Is(err, ledger.ErrBusy); {
+		case lost == nil || !unheard:
+			return err
+		case time.Since(began) > d.asking:
+			return &Error{Unknown, d.address.shown, line(lost.err) + "; then: " + line(err), "", nil}
+		}
+		d.pool.Load().Reset()
+		time.Sleep(rand.N(50 * time.Millisecond))
+	}
+}
+
+// once makes a transaction that writes. After one whose end is not known it waits for the standbys
+// that a COMMIT has to wait for, and so for what it finds there of that.
+func (d database) once(ctx context.Context, begin string, waits bool, change func(*tx) error) error {
+	t, err := d.transaction(ctx, begin)
 	if err != nil {
 		return err
 	}
-	defer conn.Release()
-	t := &tx{ctx: ctx, database: d, conn: conn.Conn(), begin: begin}
-	if err = do(t); err == nil {
-		err = t.end("COMMIT")
-	} else if t.err == nil {
-		_ = t.end("ROLLBACK")
+	defer t.leave()
+	if err := first2(change(t), t); err != nil {
+		return err
 	}
-	if t.err != nil && !t.conn.IsClosed() {
-		_, _ = t.conn.Exec(context.WithoutCancel(ctx), "ROLLBACK", pgx.QueryExecModeSimpleProtocol)
+	if waits {
+		t.writes.Queue(`SELECT pg_logical_emit_message(true, 'indoubt', '')`)
 	}
-	if err == nil && t.loud {
-		d.notifier.notify()
-	}
-	return first2(t.err, err)
+	return t.commit()
 }
 
-func first2(a, b error) error {
-	if a != nil {
-		return a
+// lostCommit: COMMIT may have been sent, and its answer did not come.
+type lostCommit struct{ err error }
+
+func (e *lostCommit) Error() string { return e.err.Error() }
+func (e *lostCommit) Unwrap() error { return e.err }
+
+// errBrokenOff: the wait for a standby was broken off. It is committed here only.
+var errBrokenOff = errors.New("the server warns that a standby may not have it")
+
+// first2 prefers what ended the transaction to what was made of it.
+func first2(err error, t *tx) error {
+	if t.err != nil {
+		return t.err
 	}
-	return b
+	return err
 }
 
 // tx is a transaction. It begins with its first question, and what it writes travels with the next one,
@@ -77,26 +130,79 @@ func first2(a, b error) error {
 type tx struct {
 	database
 	ctx    context.Context
-	conn   *pgx.Conn
+	pooled *pgxpool.Conn
 	begin  string // "" once it has begun
 	at     ledger.Moment
 	writes pgx.Batch
+	wrote  bool  // anything
 	loud   bool  // it leaves something that others wait for
 	err    error // that ended it
 }
 
-const clock = `SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint`
+func (d database) transaction(ctx context.Context, begin string) (*tx, error) {
+	conn, err := d.acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &tx{ctx: ctx, database: d, pooled: conn, begin: begin}, nil
+}
 
-// send asks, behind what there is to write, and returns the answers that are left to read.
-func (t *tx) send(query string, args ...any) (pgx.BatchResults, error) {
+// leave gives the connection back, without what was not committed. No one waits for that.
+func (t *tx) leave() {
+	conn := t.pooled.Conn()
+	if conn.IsClosed() || conn.PgConn().TxStatus() == 'I' {
+		t.pooled.Release()
+		return
+	}
+	if !t.background.work(func() {
+		defer t.pooled.Release()
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		_, _ = conn.Exec(ctx, "ROLLBACK", pgx.QueryExecModeSimpleProtocol) // else the pool closes the connection
+	}) {
+		t.pooled.Release() // which closes it
+	}
+}
+
+// opening is the first statement of a transaction. It tells the time, and behind a pooler it makes the
+// settings, which no session keeps. One that writes is durable when it is done, and has the guards
+// look at it, even where the database was told otherwise.
+func (t *tx) opening() string {
+	query := `SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint`
+	if t.plain.Load() { // else the server was looked at when it was connected to
+		for _, set := range settings {
+			query += `, set_config('` + set.name + `', '` + set.value + `', true)`
+		}
+		if left := t.succession.array(); left != "" {
+			query += `, CASE WHEN (` + databaseQuery + `) = ANY (CAST('` + left + `' AS text[])) THEN CAST('` + oldServer +
+				`' || concat_ws(':', host(inet_server_addr()), inet_server_port()) AS int) END`
+		}
+	}
+	if t.begin != beginRead {
+		query += `, CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', true) END`
+		query += `, CASE current_setting('session_replication_role') WHEN 'replica' THEN set_config('session_replication_role', 'origin', true) END`
+	}
+	return query
+}
+
+// answer is what a question brought.
+type answer struct {
+	names  []string
+	rows   [][]any
+	tag    pgconn.CommandTag
+	warned bool
+}
+
+// ask sends a question behind what there is to write, and reads the answers.
+func (t *tx) ask(query string, args ...any) (a answer, err error) {
 	if t.err != nil {
-		return nil, t.err
+		return a, t.err
 	}
 	var b pgx.Batch
 	begins, steady := t.begin != "", t.steady()
 	if begins {
 		b.Queue(t.begin)
-		b.Queue(clock)
+		b.Queue(t.opening())
 		t.begin = ""
 	}
 	n := t.writes.Len()
@@ -105,81 +211,163 @@ func (t *tx) send(query string, args ...any) (pgx.BatchResults, error) {
 	if query != "" {
 		b.Queue(query, args...)
 	}
-	answers := t.conn.SendBatch(t.ctx, &b)
-	if begins {
-		_, t.err = answers.Exec()
-		var ms int64
-		if t.err == nil {
-			t.err = answers.QueryRow().Scan(&ms)
-		}
-		if t.at = t.database.at(ms, steady); t.clock != nil {
-			t.at = t.clock()
-		}
+	if b.Len() == 0 {
+		return a, nil
 	}
-	for range n {
-		if t.err == nil {
-			_, t.err = answers.Exec()
+	t.err = t.exchange(&b, func(answers pgx.BatchResults) error {
+		if begins {
+			if _, err := answers.Exec(); err != nil {
+				return err
+			}
+			told, err := all(answers)
+			if err != nil {
+				return err
+			}
+			if t.at = t.database.at(told.rows[0][0].(int64), steady); t.clock != nil {
+				t.at = t.clock()
+			}
 		}
-	}
-	if t.err != nil {
-		_ = answers.Close()
-		return nil, t.err
-	}
-	return answers, nil
+		for range n {
+			if _, err := answers.Exec(); err != nil {
+				return err
+			}
+		}
+		if query != "" {
+			a, err = all(answers)
+		}
+		return err
+	})
+	a.warned = warned(t.pooled.Conn().PgConn())
+	return a, t.err
 }
 
-// end sends what is left to write, and the last word.
-func (t *tx) end(word string) error {
-	if t.begin != "" && t.writes.Len() == 0 {
-		return nil // nothing was asked
+// exchange is one round trip. A server that does not answer is given up.
+func (t *tx) exchange(b *pgx.Batch, take func(pgx.BatchResults) error) (err error) {
+	conn := t.pooled.Conn()
+	wire := conn.PgConn().Conn()
+	if err := wire.SetDeadline(time.Now().Add(t.silence)); err != nil {
+		return err
 	}
-	if word != "COMMIT" {
-		t.writes = pgx.Batch{}
+	defer func() {
+		if !conn.IsClosed() { // else it has the time it takes to say so
+			_ = wire.SetDeadline(time.Time{})
+		}
+	}()
+	defer time.AfterFunc(lateAfter, func() { late(t.handle) }).Stop()
+	answers := conn.SendBatch(t.ctx, b)
+	err = take(answers)
+	if closed := answers.Close(); err == nil {
+		err = closed
 	}
-	answers, err := t.send(word)
-	if err == nil {
-		_, t.err = answers.Exec()
-		t.err = first2(t.err, answers.Close())
+	if err != nil && pgconn.Timeout(err) && t.ctx.Err() == nil {
+		err = errSilent
 	}
-	return t.err
+	return err
+}
+
+var errSilent = fmt.Errorf("the server has not answered for %s", silence)
+
+// all reads the rows of one statement.
+func all(answers pgx.BatchResults) (a answer, err error) {
+	rows, err := answers.Query()
+	if err != nil {
+		return a, err
+	}
+	defer rows.Close()
+	for _, f := range rows.FieldDescriptions() {
+		a.names = append(a.names, f.Name)
+	}
+	for rows.Next() {
+		row, err := rows.Values()
+		if err != nil {
+			return a, err
+		}
+		a.rows = append(a.rows, row)
+	}
+	rows.Close()
+	a.tag = rows.CommandTag()
+	return a, rows.Err()
+}
+
+// commit makes it durable, or gives the error that has undone it, or lostCommit.
+func (t *tx) commit() error {
+	if !t.wrote && t.writes.Len() == 0 {
+		return nil
+	}
+	t.ctx = context.WithoutCancel(t.ctx) // a commit that was sent is waited for
+	warned(t.pooled.Conn().PgConn())
+	a, err := t.ask("COMMIT")
+	var said *pgconn.PgError
+	switch {
+	case err == nil && a.warned:
+		err = &lostCommit{errBrokenOff}
+	case err == nil && a.tag.String() != "COMMIT":
+		err = fmt.Errorf("the server answered COMMIT with %s", a.tag)
+	case err != nil && !(errors.As(err, &said) && said.SeverityUnlocalized == "ERROR"): // one that ends a session does not say that it undid it
+		err = &lostCommit{err}
+	}
+	if err == nil && t.loud {
+		t.notifier.notify()
+	}
+	return err
+}
+
+const warnedKey = "indoubt.warned"
+
+// notice is told what the server remarks.
+func notice(conn *pgconn.PgConn, n *pgconn.Notice) {
+	if n.SeverityUnlocalized == "WARNING" {
+		conn.CustomData()[warnedKey] = true
+	}
+}
+
+// warned reports whether the server has warned of something since it was asked last.
+func warned(conn *pgconn.PgConn) bool {
+	_, is := conn.CustomData()[warnedKey]
+	delete(conn.CustomData(), warnedKey)
+	return is
 }
 
 // Moment is when it began.
 func (t *tx) Moment() ledger.Moment {
 	if t.begin != "" {
-		if answers, err := t.send(""); err == nil {
-			t.err = answers.Close()
-		}
+		_, _ = t.ask("")
 	}
 	return t.at
 }
 
 // Query reads.
 func (t *tx) Query(query string, args ...any) (store.Rows, error) {
-	answers, err := t.send(store.PostgreSQL(query, args), values(args)...)
-	if err != nil {
-		return nil, err
-	}
-	rows, err := answers.Query()
-	return &found{rows, answers, t}, err
+	a, err := t.ask(store.PostgreSQL(query, args), values(args)...)
+	return &found{answer: a, at: -1}, err
 }
 
 // Exec writes, and returns how many rows have changed.
 func (t *tx) Exec(query string, args ...any) (int64, error) {
-	text, bound := store.PostgreSQL(query, args), values(args)
-	if strings.HasPrefix(query, "INSERT INTO ") || strings.HasPrefix(query, "UPDATE op ") {
-		t.loud = true
-		t.writes.Queue(text, bound...)
+	t.wrote = true
+	into, inserts := strings.CutPrefix(query, "INSERT INTO ")
+	t.loud = t.loud || !strings.HasPrefix(into, "lead ") && !strings.HasPrefix(into, "total ") // who leads, and what is summed up, is no news
+	if inserts || strings.HasPrefix(query, "UPDATE op ") {
+		t.writes.Queue(store.PostgreSQL(query, args), values(args)...)
 		return 1, t.err
 	}
-	answers, err := t.send(text, bound...)
-	if err != nil {
-		return 0, err
-	}
-	tag, err := answers.Exec()
-	t.err = first2(err, answers.Close())
-	return tag.RowsAffected(), t.err
+	a, err := t.ask(store.PostgreSQL(query, args), values(args)...)
+	return a.tag.RowsAffected(), err
 }
+
+// script runs several statements without values.
+func (t *tx) script(sql string) error {
+	t.wrote, t.loud = true, true
+	if _, err := t.ask(""); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(t.ctx, 5*time.Minute)
+	defer cancel()
+	t.err = t.pooled.Conn().PgConn().Exec(ctx, sql).Close()
+	return t.err
+}
+
+var patternEscaper = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`, `*`, `%`)
 
 // values are what is bound, as the server takes it.
 func values(args []any) []any {
@@ -187,10 +375,10 @@ func values(args []any) []any {
 	for i, arg := range args {
 		switch v := arg.(type) {
 		case store.Pattern:
-			out[i] = strings.ReplaceAll(patternEscaper.Replace(string(v)), "*", "%")
+			out[i] = patternEscaper.Replace(string(v))
 		default:
 			if r := reflect.ValueOf(arg); r.IsValid() && r.Kind() == reflect.String {
-				out[i] = string(utf8Text(nil, r.String()))
+				out[i] = utf8Text(r.String())
 			} else {
 				out[i] = arg
 			}
@@ -199,26 +387,42 @@ func values(args []any) []any {
 	return out
 }
 
-// found are the rows of a query.
-type found struct {
-	pgx.Rows
-	answers pgx.BatchResults
-	tx      *tx
+// utf8Text is a text as PostgreSQL takes it: it has no zero byte and is UTF-8. What is not is
+// written as \x and its digits.
+func utf8Text(s string) string {
+	if utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 {
+		return s
+	}
+	var to []byte
+	for len(s) > 0 {
+		r, size := utf8.DecodeRuneInString(s)
+		if r == 0 || r == utf8.RuneError && size == 1 {
+			to = fmt.Appendf(to, `\x%02x`, s[0])
+		} else {
+			to = append(to, s[:size]...)
+		}
+		s = s[size:]
+	}
+	return string(to)
 }
 
-// Close ends the answer.
-func (f *found) Close() error {
-	f.Rows.Close()
-	f.tx.err = first2(f.Rows.Err(), f.answers.Close())
-	return f.tx.err
+// found are the rows of a query.
+type found struct {
+	answer
+	at int
 }
+
+func (f *found) Next() bool {
+	f.at++
+	return f.at < len(f.rows)
+}
+
+func (f *found) Err() error   { return nil }
+func (f *found) Close() error { return nil }
 
 // Scan takes the values of a row.
 func (f *found) Scan(dest ...any) error {
-	row, err := f.Values()
-	if err != nil {
-		return err
-	}
+	row := f.rows[f.at]
 	for i, v := range row {
 		switch v := v.(type) {
 		case int32:
@@ -233,7 +437,7 @@ func (f *found) Scan(dest ...any) error {
 			row[i] = map[bool]int64{true: 1}[v]
 		}
 		if !store.Take(dest[i], row[i]) {
-			return fmt.Errorf("column %s is %T and not a %T", f.FieldDescriptions()[i].Name, row[i], dest[i])
+			return fmt.Errorf("column %s is %T and not a %T", f.names[i], row[i], dest[i])
 		}
 	}
 	return nil
@@ -243,4 +447,16 @@ func (f *found) Scan(dest ...any) error {
 func (d database) Close() error {
 	d.close()
 	return nil
+}
+
+// aside runs a statement for which no one waits, in a transaction of its own.
+func (s *handle) aside(query string) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	conn, err := s.acquire(ctx)
+	if err != nil {
+		return
+	}
+	defer conn.Release()
+	_, _ = conn.Exec(ctx, query, pgx.QueryExecModeSimpleProtocol)
 }

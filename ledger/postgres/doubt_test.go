@@ -1,4 +1,4 @@
-//go:build soak
+//go:build unported
 
 package postgres
 
@@ -115,7 +115,7 @@ func TestI10_ACommitThatIsLateToBegin(t *testing.T) {
 		case 1:
 			r.Arm(0, -1)
 		case 2:
-			if err := late.Update(ctx, tell("c")); err != nil {
+			if err := tell(late, "c"); err != nil {
 				t.Error(err)
 			}
 		}
@@ -171,11 +171,11 @@ func TestASilentNetwork(t *testing.T) {
 	for name, whole := range map[string]bool{"asks first": false, "whole": true} {
 		err := once(s, whole, name, firstTime(func() { r.Silence(true) }))
 		need.That(t, errors.Is(err, ledger.ErrUnknown), "%s: a change that was sent: %v", name, err)
-		if err := s.Update(ctx, tell("not sent")); !errors.Is(err, ledger.ErrLost) {
+		if err := tell(s, "not sent"); !errors.Is(err, ledger.ErrLost) {
 			t.Errorf("%s: a change that could not be sent: %v", name, err)
 		}
 		r.Silence(false)
-		if err := s.Update(ctx, tell(name+", later")); err != nil {
+		if err := tell(s, name+", later"); err != nil {
 			t.Errorf("%s: a change when the network is there again: %v", name, err)
 		}
 	}
@@ -187,7 +187,7 @@ func TestASilentNetwork(t *testing.T) {
 	for len(news) > 0 {
 		<-news
 	}
-	need.OK(t, s.Update(ctx, tell("seen")))
+	need.OK(t, tell(s, "seen"))
 	select {
 	case <-news:
 	case <-time.After(10 * time.Second):
@@ -204,7 +204,7 @@ func TestAConnectionThatIsLost(t *testing.T) {
 	for i := range 3 {
 		r.Drop()
 		idle()
-		need.OK(t, s.Update(ctx, tell(fmt.Sprint(i))))
+		need.OK(t, tell(s, fmt.Sprint(i)))
 		r.Drop()
 		if n := scalar(t, s, `SELECT count(*) FROM events`); n != int64(i+1) {
 			t.Fatalf("%d events", n)
@@ -214,7 +214,7 @@ func TestAConnectionThatIsLost(t *testing.T) {
 	idle()
 	began := time.Now()
 	for what, err := range map[string]error{
-		"a change": s.Update(ctx, tell("x")),
+		"a change": tell(s, "x"),
 		"a look":   s.View(ctx, func(q tables.Querier) error { _, err := q.Query(`SELECT 1`); return err }),
 	} {
 		need.That(t, errors.Is(err, ledger.ErrLost), "%s: %T %v", what, err, err)

@@ -14,7 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"indoubt/ledger"
-	"indoubt/ledger/tables"
+	"indoubt/ledger/store"
 )
 
 // Error is why a ledger in PostgreSQL cannot be used.
@@ -99,7 +99,7 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // SQLSTATE codes (https://www.postgresql.org/docs/current/errcodes-appendix.html).
 const (
-	codeRefused       = "IN001" // our own, of guards.sql
+	codeRefused       = "IN001" // our own, of the guards
 	codeFailover      = "IN002"
 	codeReadOnly      = "25006"
 	codeUnique        = "23505"
@@ -108,7 +108,6 @@ const (
 	codeDeadlock      = "40P01"
 	codeLockTimeout   = "55P03"
 	codeCanceled      = "57014"
-	codeDivision      = "22012"
 	codeNoSchema      = "3F000"
 	codeNoTable       = "42P01"
 	codeNoFunction    = "42883"
@@ -135,7 +134,7 @@ func translate(shown string, err error) error {
 	if old := (*Error)(nil); errors.As(err, &old) && old.Code == Old { // without the driver's error around it
 		return old
 	}
-	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, tables.ErrRaced) || translated(err) {
+	if err == nil || errors.Is(err, context.Canceled) || translated(err) {
 		return err
 	}
 	var said *pgconn.PgError
@@ -218,7 +217,10 @@ func ofOurs(shown string, said *pgconn.PgError) error {
 		if do := lacking(shown, rolesIn(said.Message)); do != "" {
 			return &Error{Permission, shown, said.Message, do, said}
 		}
-		return tables.Refusal(said.Message, said)
+		if strings.HasPrefix(said.Message, store.Moved) {
+			return &ledger.MovingError{Message: said.Message, Err: said}
+		}
+		return &ledger.GuardError{Message: said.Message, Err: said}
 	case codeFailover:
 		return &Error{FailedOver, shown, said.Message, "", said}
 	case codeNoNumber:
@@ -234,8 +236,6 @@ func byCode(shown string, said *pgconn.PgError) error {
 		return err
 	}
 	switch said.Code {
-	case codeDivision:
-		return fmt.Errorf("%w: %w", tables.ErrRaced, said)
 	case codeFeature:
 		if said.Routine == "call_bool_check_hook" { // BEGIN READ WRITE on a standby
 			return &Error{Standby, shown, said.Message, "", said}
@@ -301,7 +301,7 @@ func permitting(shown string, said *pgconn.PgError) string {
 
 // missing is why a column has no value: the guards number the rows.
 func missing(shown string, said *pgconn.PgError) error {
-	if said.ColumnName == "seq" || said.ColumnName == "rowid" {
+	if said.ColumnName == "seq" {
 		return &Error{Partial, shown, said.Message, "", said}
 	}
 	return &ledger.GuardError{Message: said.Message, Err: said}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
-	"indoubt/ledger/tables"
+	"indoubt/ledger/store"
 )
 
 const examineQuery = `
@@ -18,7 +18,7 @@ const examineQuery = `
 	       coalesce((SELECT count(*) FROM pg_stat_replication), 0),
 	       coalesce((SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()), false),
 	       coalesce(host(inet_server_addr()), ''),
-	       coalesce((SELECT max(extract(epoch FROM clock_timestamp() - xact_start)) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()), 0),
+	       coalesce((SELECT max(extract(epoch FROM clock_timestamp() - xact_start))::float8 FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()), 0),
 	       (extract(epoch FROM clock_timestamp()) * 1000)::bigint`
 
 // longOpen is a transaction that keeps the database from cleaning up.
@@ -38,14 +38,8 @@ func (s *handle) Examine(ctx context.Context) (found []ledger.Finding) {
 	var followers, now int64
 	var oldest float64
 	began := time.Now()
-	err := s.View(ctx, func(q tables.Querier) error {
-		rows, err := q.Query(examineQuery)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		rows.Next()
-		return rows.Scan(&version, &standby, &fsync, &pages, &commits, &names, &followers, &tls, &address, &oldest, &now)
+	err := database{s}.View(ctx, func(tx store.Tx) error {
+		return store.One(tx, []any{&version, &standby, &fsync, &pages, &commits, &names, &followers, &tls, &address, &oldest, &now}, examineQuery)
 	})
 	if err != nil {
 		return append(found, ledger.Finding{Check: "server", Level: ledger.LevelFail, Err: err})
@@ -97,9 +91,9 @@ func (s *handle) Examine(ctx context.Context) (found []ledger.Finding) {
 // hasRoom has the server write some megabytes beside the ledger, and says where it has no
 // room for them: what is sorted out of memory lies on the disk of the database.
 func hasRoom(ctx context.Context, s *handle) error {
-	err := s.View(ctx, func(q tables.Querier) error {
+	err := database{s}.View(ctx, func(tx store.Tx) error {
 		for _, query := range []string{`SELECT set_config('work_mem', '64kB', true)`, `SELECT count(*) FROM generate_series(1, 200000)`} {
-			if _, err := q.Query(query); err != nil {
+			if _, err := tx.Query(query); err != nil {
 				return err
 			}
 		}
@@ -109,39 +103,4 @@ func hasRoom(ctx context.Context, s *handle) error {
 		return full
 	}
 	return nil
-}
-
-// Deviations compares what the database keeps beside its history with the history.
-func (s *handle) Deviations(ctx context.Context) (all []ledger.Deviation, err error) {
-	err = s.View(ctx, func(q tables.Querier) error {
-		all = nil
-		rows, err := q.Query(`SELECT deviating, wrong, one FROM indoubt.deviations()`)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
-			var d ledger.Deviation
-			if err := rows.Scan(&d.Table, &d.Rows, &d.One); err != nil {
-				return err
-			}
-			all = append(all, d)
-		}
-		return rows.Err()
-	})
-	return all, err
-}
-
-// Rebuild makes anew what the database keeps beside its history.
-func (s *handle) Rebuild(ctx context.Context) error {
-	return s.Update(ctx, func(tx tables.Tx) error {
-		if err := owned(tx, s.address.shown); err != nil {
-			return err
-		}
-		rows, err := tx.Query(`SELECT indoubt.rebuild()`)
-		if err != nil {
-			return err
-		}
-		return rows.Close()
-	})
 }

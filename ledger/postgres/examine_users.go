@@ -8,7 +8,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/lazyregexp"
-	"indoubt/ledger/tables"
+	"indoubt/ledger/store"
 )
 
 // usersQuery is one row for each thing that is wrong with users of the database and their
@@ -79,21 +79,16 @@ func examineUsers(ctx context.Context, s *handle) (found []ledger.Finding) {
 		found = append(found, ledger.Finding{Check: check, Level: level, Found: text, Do: do})
 	}
 	var revoked []string
-	err := s.View(ctx, func(q tables.Querier) error {
+	err := database{s}.View(ctx, func(tx store.Tx) error {
 		found, revoked = nil, nil
 		args, err := json.Marshal(rights())
 		if err != nil {
 			return err
 		}
-		rows, err := q.Query(usersQuery, string(args))
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
+		_, err = store.Collect(tx, func(rows store.Rows) (none struct{}, err error) {
 			var kind, what, mend string
 			if err := rows.Scan(&kind, &what, &mend); err != nil {
-				return err
+				return none, err
 			}
 			switch kind {
 			case "commits":
@@ -111,8 +106,9 @@ func examineUsers(ctx context.Context, s *handle) (found []ledger.Finding) {
 			case "revoked":
 				revoked = append(revoked, what)
 			}
-		}
-		return rows.Err()
+			return none, nil
+		}, usersQuery, string(args))
+		return err
 	})
 	switch n := len(revoked); {
 	case err != nil:

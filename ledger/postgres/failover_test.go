@@ -1,4 +1,4 @@
-//go:build soak
+//go:build unported
 
 package postgres
 
@@ -89,7 +89,7 @@ func (w *replicated) settle(t *testing.T, res ledger.BeginResult) {
 // doubt leaves an operation in doubt.
 func doubt(t *testing.T, s *Store, key string) ledger.Operation {
 	t.Helper()
-	req := begun(key, 0)
+	req := begun(key)
 	_ = need.Get(ledger.Begin(ctx, s, req))(t)
 	return need.Get(ledger.Settle(ctx, s, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: req.AttemptID, Outcome: ledger.OutcomeUncertain, Actor: req.Actor}))(t).After
 }
@@ -144,7 +144,7 @@ func failover(t *testing.T) *replicated {
 	follow(500 * time.Millisecond)
 	w.lost = w.record(t)
 	retry(t, s, w.retried[0], "retried.2")
-	if res := need.Get(ledger.Begin(ctx, s, begun("granted", 0)))(t); res.Attempt.N != 2 {
+	if res := need.Get(ledger.Begin(ctx, s, begun("granted")))(t); res.Attempt.N != 2 {
 		t.Fatalf("granted, and begun again: %s", res.Answer)
 	}
 	primary.Kill()
@@ -270,7 +270,7 @@ func TestI3_AFailover(t *testing.T) {
 		if err := w.pipeline(s, "new", 0); err != nil {
 			t.Error(err)
 		}
-		if res := need.Get(ledger.Begin(ctx, s, begun("granted", 0)))(t); res.Answer != ledger.AnswerInDoubt {
+		if res := need.Get(ledger.Begin(ctx, s, begun("granted")))(t); res.Answer != ledger.AnswerInDoubt {
 			t.Errorf("a grant is used again: %s", res.Answer)
 		}
 	})

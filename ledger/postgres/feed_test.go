@@ -1,4 +1,4 @@
-//go:build soak
+//go:build unported
 
 package postgres
 
@@ -22,12 +22,12 @@ import (
 
 func TestInfo(t *testing.T) {
 	s := opened(t, made(t), Options{})
-	need.OK(t, s.Update(ctx, tell("a")))
+	need.OK(t, tell(s, "a"))
 	i, err := s.Info(ctx)
 	if err != nil || i.ID == "" || i.LastSeq == 0 || i.Schema != 1 || time.Since(i.LastWrite) > time.Minute || i.LastWrite.Before(i.CreatedAt) || !strings.HasPrefix(i.Path, "postgres://") {
 		t.Fatalf("%+v, %v", i, err)
 	}
-	need.OK(t, s.Update(ctx, tell("b")))
+	need.OK(t, tell(s, "b"))
 	if events, _, err := s.Follow(ctx, i.Cursor, 9); err != nil || len(events) != 1 || events[0].ID != "b" {
 		t.Fatalf("after the place of now come %v, %v", events, err)
 	}

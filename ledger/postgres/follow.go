@@ -4,75 +4,116 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strconv"
 
 	"indoubt/ledger"
 	"indoubt/ledger/store"
 )
 
-// eight is a ledger in eight tables on a server. Numbers of events are given before their
-// transactions end, so a place in its feed is a snapshot: which transactions had ended.
-type eight struct {
-	*store.Store
-	database
-}
+// Numbers of events are given before their transactions end, so a place in the feed is a snapshot:
+// which transactions had ended. A page holds whole transactions, so it may be longer than asked for.
 
-// located is where an event is in the feed.
-type spot struct {
-	xid uint64
-	seq int64
-}
+// spot is where an event is in the feed.
+type spot struct{ xid, seq int64 }
 
-// Follow returns what came into view after the cursor, in the order of transactions, each
-// whole; so a page may be longer than asked for.
-func (s eight) Follow(ctx context.Context, after ledger.Cursor, limit int) (events []ledger.Event, next ledger.Cursor, err error) {
+// Follow returns what came into view after the cursor, in the order of transactions. On a standby
+// that is what had ended when it was looked at first.
+func (s *Store) Follow(ctx context.Context, after ledger.Cursor, limit int) (events []ledger.Event, next ledger.Cursor, err error) {
 	seen, err := snapshotOf(after)
 	if err != nil {
 		return nil, after, err
 	}
 	var found []spot
-	look := seen
-	err = s.View(ctx, func(tx store.Tx) error {
-		var text string
-		if err := store.One(tx, []any{&text}, `SELECT CAST(pg_current_snapshot() AS text)`); err != nil {
-			return err
-		}
-		if err := look.server(text); err != nil {
-			return err
-		}
+	var look snapshot
+	err = s.looked(ctx, seen, func(tx store.Tx, now snapshot) error {
+		look = now
 		where, args := seen.behind(nil)
+		shown, args := look.shown(args)
 		ask := func(more string, args ...any) (spots []spot, err error) {
-			return store.Collect(tx, func(rows store.Rows) (at spot, err error) {
-				var xid int64
-				err = rows.Scan(&xid, &at.seq)
-				at.xid = uint64(xid)
-				return at, err
-			}, `SELECT CAST(CAST(e.xid AS text) AS bigint), e.seq FROM ev e WHERE `+where+` AND e.verb <> 'look'`+more, args...)
+			return store.Collect(tx, func(rows store.Rows) (at spot, err error) { return at, rows.Scan(&at.xid, &at.seq) },
+				`SELECT e.place, e.seq FROM ev e WHERE `+where+` AND `+shown+` AND e.verb <> 'look'`+more, args...)
 		}
 		var err error
-		if found, err = ask(` ORDER BY e.xid, e.seq LIMIT ?`, append(args, limit+1)...); err != nil || len(found) <= limit {
+		if found, err = ask(` ORDER BY e.place, e.seq LIMIT ?`, append(args, limit+1)...); err != nil || len(found) <= limit {
 			return err
 		}
 		cut := found[limit].xid
 		if found = slices.DeleteFunc(found, func(at spot) bool { return at.xid == cut }); len(found) == 0 {
-			found, err = ask(` AND e.xid = CAST(? AS xid8)`, append(args, decimal(cut))...)
+			found, err = ask(` AND e.place = ?`, append(args, cut)...)
 			cut++
 		}
 		look = seen.until(cut, look)
 		return err
 	})
 	if err != nil || len(found) == 0 {
-		return nil, look.place(), err
+		return nil, look.cursor(), err
 	}
 	where, args := ``, []any{}
 	for _, at := range found {
 		where, args = where+`, ?`, append(args, at.seq)
 	}
 	events, err = s.Events(ctx, ledger.HistoryQuery{Limit: len(found)}, `e.seq IN (`+where[2:]+`)`, args...)
-	return events, look.place(), err
+	return events, look.cursor(), err
+}
+
+// looked reads what had ended, behind a place: a standby does not list what runs on its primary, so it
+// is asked of each transaction before anything is read.
+func (s *Store) looked(ctx context.Context, seen snapshot, read func(store.Tx, snapshot) error) error {
+	var now snapshot
+	standby := false
+	look := func(tx store.Tx) error {
+		var text string
+		if err := store.One(tx, []any{&standby, &text}, `SELECT pg_is_in_recovery(), CAST(pg_current_snapshot() AS text)`); err != nil {
+			return err
+		}
+		if err := now.server(text); err != nil || !standby {
+			return err
+		}
+		return now.ended(tx, seen)
+	}
+	err := database{s.handle}.View(ctx, func(tx store.Tx) error {
+		if err := look(tx); err != nil || standby {
+			return err
+		}
+		return read(tx, now)
+	})
+	if err != nil || !standby {
+		return err
+	}
+	return database{s.handle}.View(ctx, func(tx store.Tx) error { return read(tx, now) })
+}
+
+// ended asks of the transactions that were not seen to have ended which of them run. Those below the
+// oldest that runs have all ended.
+func (s *snapshot) ended(tx store.Tx, seen snapshot) error {
+	s.running = nil
+	_, err := store.Collect(tx, func(rows store.Rows) (none struct{}, err error) {
+		var x, high int64
+		var runs bool
+		if err = rows.Scan(&x, &high, &runs); runs {
+			s.running = append(s.running, x)
+		}
+		s.max = high
+		return none, err
+	}, `WITH now AS MATERIALIZED (SELECT CAST(CAST(pg_snapshot_xmin(s) AS text) AS bigint) AS low, CAST(CAST(pg_snapshot_xmax(s) AS text) AS bigint) AS high
+			FROM pg_current_snapshot() s),
+		waits AS (SELECT x FROM unnest(CAST(? AS bigint[])) x, now WHERE x >= low UNION SELECT x FROM now, generate_series(greatest(low, ?), high - 1) x)
+		SELECT coalesce(x, 0), high, x IS NOT NULL FROM now LEFT JOIN waits ON pg_xact_status(CAST(CAST(x AS text) AS xid8)) = 'in progress' ORDER BY x`,
+		"{"+joined(seen.running)+"}", seen.max)
+	return err
+}
+
+// here is the place behind all that can be seen now.
+func (s *Store) here(ctx context.Context) (at ledger.Cursor, err error) {
+	err = s.looked(ctx, beginning, func(_ store.Tx, now snapshot) error {
+		at = now.cursor()
+		return nil
+	})
+	return at, err
 }
 
 // History returns events in the order of their numbers.
-func (s eight) History(ctx context.Context, q ledger.HistoryQuery) ([]ledger.Event, error) {
+func (s *Store) History(ctx context.Context, q ledger.HistoryQuery) ([]ledger.Event, error) {
 	since, err1 := snapshotOf(q.Since)
 	until, err2 := snapshotOf(q.Until)
 	if err := cmp.Or(err1, err2); err != nil {
@@ -80,15 +121,15 @@ func (s eight) History(ctx context.Context, q ledger.HistoryQuery) ([]ledger.Eve
 	}
 	where, args := since.behind(nil)
 	if q.Until != "" {
-		var behind string
-		behind, args = until.behind(args)
-		where += ` AND NOT (` + behind + `)`
+		var shown string
+		shown, args = until.shown(args)
+		where += ` AND ` + shown
 	}
 	return s.Events(ctx, q, where, args...)
 }
 
 // OutagesSince names the outages that the first events behind the cursor are about.
-func (s eight) OutagesSince(ctx context.Context, after ledger.Cursor, limit int) (ids []string, all bool, err error) {
+func (s *Store) OutagesSince(ctx context.Context, after ledger.Cursor, limit int) (ids []string, all bool, err error) {
 	events, _, err := s.Follow(ctx, after, limit+1)
 	if err != nil {
 		return nil, false, err
@@ -97,26 +138,4 @@ func (s eight) OutagesSince(ctx context.Context, after ledger.Cursor, limit int)
 	return ids, len(events) <= limit, err
 }
 
-// Info describes the ledger.
-func (s eight) Info(ctx context.Context) (ledger.Info, error) {
-	info, err := s.Store.Info(ctx)
-	if err == nil {
-		err = s.View(ctx, func(tx store.Tx) error {
-			var text string
-			var now snapshot
-			err := store.One(tx, []any{&text}, `SELECT CAST(pg_current_snapshot() AS text)`)
-			if err == nil {
-				err = now.server(text)
-			}
-			info.Cursor = now.place()
-			return err
-		})
-	}
-	return info, err
-}
-
-// Close ends it.
-func (s eight) Close() error { return s.Store.Close() }
-
-// Watch is the handle's.
-func (s eight) Watch(ctx context.Context) <-chan struct{} { return s.database.Watch(ctx) }
+func decimal(n int64) string { return strconv.FormatInt(n, 10) }

@@ -1,4 +1,4 @@
-//go:build soak
+//go:build unported
 
 package postgres
 
@@ -20,17 +20,17 @@ func TestI4_OneOfManyKeysBegins(t *testing.T) {
 	won := [3]int{}
 	for round := range 40 {
 		if round == 20 { // then no key is guessed to be new
-			need.OK(t, hosts[0].Hold(ctx, ledger.Hold{Scope: "kind:mail", Actor: begun("", 0).Actor, Reason: "down", ChangeID: ledger.NewID()}))
+			need.OK(t, hosts[0].Hold(ctx, ledger.Hold{Scope: "kind:mail", Actor: begun("").Actor, Reason: "down", ChangeID: ledger.NewID()}))
 		}
 		digits := strings.Repeat("0", 28) + strconv.Itoa(1000+round)
 		keys := []string{"input-" + digits, "fields-" + digits, "INV-" + digits}
 		request := func(key int) ledger.BeginRequest {
-			req := begun(keys[key], 0)
+			req := begun(keys[key])
 			req.Kind, req.Gate = "charge "+strconv.Itoa(key), digits
 			return req
 		}
 		settle := func(attempt string, outcome ledger.Outcome, proof ledger.Proof) {
-			_ = need.Get(ledger.Settle(ctx, hosts[round%2], ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: attempt, Outcome: outcome, Proof: proof, Status: -1, Actor: begun("", 0).Actor}))(t)
+			_ = need.Get(ledger.Settle(ctx, hosts[round%2], ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: attempt, Outcome: outcome, Proof: proof, Status: -1, Actor: begun("").Actor}))(t)
 		}
 		for key := range keys[:round%2*len(keys)] {
 			req := request(key)

@@ -1,4 +1,4 @@
-//go:build soak
+//go:build unported
 
 package postgres
 
@@ -25,14 +25,14 @@ func TestI8_ARoleWithoutTriggers(t *testing.T) {
 	for _, mode := range modes {
 		s := opened(t, with(pgtest.As(url, "replicator"), mode), Options{})
 		for _, key := range []string{"first", "then a guess"} {
-			req := begun(mode+key, 0)
+			req := begun(mode+key)
 			need.Equal(t, need.Get(ledger.Begin(ctx, s, req))(t).Answer, ledger.AnswerBegun)
 			_ = need.Get(ledger.Settle(ctx, s, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: req.AttemptID, Outcome: ledger.OutcomeCommitted, Actor: req.Actor}))(t)
 			need.Equal(t, strings.Join(strings.Fields(psql(t, url, `SELECT verb FROM indoubt.events WHERE operation_id = '`+req.OperationID+`' ORDER BY seq`)), " "), "begin settle")
 		}
 	}
 	s := opened(t, pgtest.As(url, "replicated"), Options{})
-	_, err := ledger.Begin(ctx, s, begun("refused", 0))
+	_, err := ledger.Begin(ctx, s, begun("refused"))
 	said := (*Error)(nil)
 	need.That(t, errors.As(err, &said) && said.Code == Permission && strings.Contains(err.Error(), "RESET session_replication_role"), "%v", err)
 	need.Contains(t, saysOfGuards(opened(t, url, Options{})), "warn session_replication_role is replica for role replicator: what it writes in plain SQL is not guarded, and leaves no event → ALTER ROLE replicator RESET session_replication_role")

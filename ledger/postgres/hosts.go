@@ -13,7 +13,7 @@ import (
 type primary struct{ at, server, newest string }
 
 const primaryQuery = `
-	SELECT indoubt.lineage() || pg_postmaster_start_time(), coalesce((SELECT to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS') FROM indoubt.events ORDER BY seq DESC LIMIT 1), 'none')
+	SELECT indoubt.home() || pg_postmaster_start_time(), coalesce((SELECT to_char(to_timestamp(at / 1000) AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS') FROM indoubt.ev ORDER BY seq DESC LIMIT 1), 'none')
 	 WHERE NOT pg_is_in_recovery()`
 
 // primaries are the servers that take writes, of an address that names several. One that

@@ -5,19 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"time"
-
-	"github.com/jackc/pgx/v5/pgconn"
+	"strings"
 
 	"indoubt/ledger"
-	"indoubt/ledger/tables"
+	"indoubt/ledger/store"
 )
 
 // installing is the name that a process locks while it makes a ledger.
 const installing = "indoubt install"
-
-// timeouts are the settings that end a statement which takes long.
-var timeouts = []string{"statement_timeout", "lock_timeout"}
 
 // described is what the table meta says of a ledger.
 type described map[string]string
@@ -34,78 +29,107 @@ func (m described) has(name string) bool {
 	return ok
 }
 
+// allowed are the acts that this user may do: each by the privilege on a table that it writes.
+const allowed = `(VALUES ('record', 'op'), ('check', 'lead'), ('decide', 'hold')) of_role (act, writes) WHERE has_any_column_privilege(to_regclass('indoubt.' || writes), 'INSERT')`
+
 // describe reads what the database says of its ledger, whether it follows another server,
 // and what this user may do: each act by the privilege on the table that it writes. Errors:
 // *ledger.MissingError, *Error.
-func (s *handle) describe(ctx context.Context) (described, error) {
-	before := s.steady()
-	meta, err := readMeta(func(query string) (tables.Rows, error) { return s.Query(ctx, query) })
-	if now, bad := strconv.ParseInt(meta["now"], 10, 64); bad == nil {
-		s.memory.tells(s.at(now, before), s.steady())
-	}
+func (s *handle) describe(ctx context.Context) (meta described, err error) {
+	err = database{s}.View(ctx, func(tx store.Tx) error {
+		meta = described{}
+		_, err := store.Collect(tx, func(rows store.Rows) (none struct{}, err error) {
+			var name, value string
+			err = rows.Scan(&name, &value)
+			meta[name] = value
+			return none, err
+		}, `SELECT name, value FROM indoubt.meta
+			UNION ALL SELECT 'standby', '' WHERE pg_is_in_recovery()
+			UNION ALL SELECT 'may ' || act, '' FROM `+allowed)
+		return err
+	})
 	if missing := (*ledger.MissingError)(nil); errors.As(err, &missing) {
 		return nil, s.absent(ctx, missing)
 	}
-	if said := (*pgconn.PgError)(nil); errors.As(err, &said) && said.Code == codeNoFunction { // the last that a copy gets
+	if err == nil && meta.has(metaCopy) {
 		return nil, &Error{Foreign, s.address.shown, "it is a copy that was cut off", "give the same command again: indoubt copy FROM TO; or name another database", nil}
 	}
-	s.succession.learns(meta["lineages"])
 	if err == nil && (meta["id"] == "" || meta.schema() == 0) {
-		err = &Error{Foreign, s.address.shown, "it does not say which ledger it is", "", nil}
+		return nil, &Error{Foreign, s.address.shown, "it does not say which ledger it is", "", nil}
+	}
+	if err == nil && meta.schema() == store.Schema {
+		err = database{s}.View(ctx, func(tx store.Tx) error {
+			var told string
+			err := store.One(tx, []any{&told}, `SELECT coalesce((`+successionQuery+`), '')`)
+			s.succession.learns(told)
+			return err
+		})
 	}
 	return meta, err
 }
 
-// allowed are the acts that this user may do: each by the privilege on a table that it writes.
-const allowed = `(VALUES ('record', 'operations'), ('check', 'reads'), ('decide', 'holds')) of_role (act, writes) WHERE has_table_privilege('indoubt.' || writes, 'INSERT')`
-
-func readMeta(query func(string) (tables.Rows, error)) (described, error) {
-	rows, err := query(`
-		SELECT name, value FROM indoubt.meta
-		UNION ALL SELECT 'clock.gap_at', g::text FROM indoubt.gap_at() g WHERE g > 0
-		UNION ALL SELECT 'lineages', (` + successionQuery + `)
-		UNION ALL SELECT 'now', (extract(epoch FROM clock_timestamp()) * 1000)::bigint::text
-		UNION ALL SELECT 'standby', '' WHERE pg_is_in_recovery()
-		UNION ALL SELECT 'may ' || act, '' FROM ` + allowed)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	meta := described{}
-	for rows.Next() {
-		var name, value string
-		if err := rows.Scan(&name, &value); err != nil {
-			return nil, err
-		}
-		meta[name] = value
-	}
-	return meta, rows.Err()
-}
-
 // absent says why there is no table meta.
 func (s *handle) absent(ctx context.Context, missing *ledger.MissingError) error {
-	rows, err := s.Query(ctx, `SELECT 1 WHERE to_regnamespace('indoubt') IS NOT NULL`)
-	if err != nil {
+	taken := false
+	if err := (database{s}).View(ctx, func(tx store.Tx) error {
+		return store.One(tx, []any{&taken}, `SELECT to_regnamespace('indoubt') IS NOT NULL`)
+	}); err != nil || !taken {
 		return missing // the database is
 	}
-	defer rows.Close()
-	if rows.Next() {
-		return &Error{Foreign, s.address.shown, "it has no table meta", "", nil}
-	}
-	return missing
+	return &Error{Foreign, s.address.shown, "it has no table meta", "", nil}
 }
 
 // install makes the ledger where there is none, in one transaction, one process at a time.
 // It is done again where its COMMIT got no answer: what is there is found then.
 func (s *handle) install(ctx context.Context) error {
-	return s.inOne(ctx, s.build)
+	return database{s}.change(ctx, beginAnew, func(t *tx) error {
+		there, err := t.alone()
+		if err != nil || there {
+			return err // open looks at its schema
+		}
+		if err := t.script(store.PostgreSQLSchema() + homeSQL); err != nil {
+			return err
+		}
+		now := fmt.Sprint(t.Moment().Wall.UnixMilli())
+		for _, is := range [][2]string{{"id", ledger.NewID()}, {"schema", strconv.Itoa(store.Schema)}, {"created", now}} {
+			if err := store.SetMeta(t, is[0], is[1]); err != nil {
+				return err
+			}
+		}
+		return t.script(`INSERT INTO indoubt.meta VALUES ('` + metaHome + `', indoubt.home()), ('` + metaHomes + `', indoubt.home() || '@` + now + `')`)
+	})
+}
+
+// alone has all others wait that make a ledger or its roles, and reports whether there is one. A
+// database that has none, and has its name taken or could not keep every text, is refused.
+func (t *tx) alone() (there bool, err error) {
+	if _, err := t.ask(`SELECT set_config('statement_timeout', '0', true), set_config('lock_timeout', '0', true)`); err != nil {
+		return false, err
+	}
+	if _, err := t.ask(`SELECT pg_advisory_xact_lock(hashtextextended('` + installing + `', 0))`); err != nil {
+		return false, err
+	}
+	var taken bool
+	var encoding string
+	err = store.One(t, []any{&there, &taken, &encoding},
+		`SELECT to_regclass('indoubt.meta') IS NOT NULL, to_regnamespace('indoubt') IS NOT NULL, current_setting('server_encoding')`)
+	switch {
+	case err != nil || there:
+		return there, err
+	case taken:
+		return false, &Error{Foreign, t.address.shown, "it has no table meta", "", nil}
+	case !strings.EqualFold(encoding, "UTF8"):
+		return false, &ledger.MissingError{Ledger: t.address.shown, Why: "the encoding of the database is " + encoding,
+			Do: "name a database in UTF-8: CREATE DATABASE … TEMPLATE template0 ENCODING 'UTF8'"}
+	}
+	return false, nil
 }
 
 // MakeRoles makes the roles that the database enforces, and says what each may. It may
 // run again.
 func (s *handle) MakeRoles(ctx context.Context) error {
-	return s.inOne(ctx, func(t *session) error {
-		if err := t.Lock(installing); err != nil {
+	return database{s}.change(ctx, beginAnew, func(t *tx) error {
+		if _, err := t.alone(); err != nil {
 			return err
 		}
 		if err := owned(t, s.address.shown); err != nil {
@@ -113,81 +137,4 @@ func (s *handle) MakeRoles(ctx context.Context) error {
 		}
 		return t.script(rolesSQL)
 	})
-}
-
-// inOne makes one transaction that may be made again.
-func (s *handle) inOne(ctx context.Context, build func(*session) error) error {
-	return s.again(ctx, func() error {
-		t := s.session(ctx, beginWrite, 0)
-		if err := first(t, build(t)); err != nil {
-			t.end()
-			return err
-		}
-		err := t.commit()
-		if lost := (*lostCommit)(nil); errors.As(err, &lost) {
-			return errAgain
-		}
-		return err
-	})
-}
-
-// standing reports whether there is a ledger, and whether there is a schema of its name. A
-// database that has neither, and could not keep every text, is refused.
-func standing(t *session) (there, taken bool, err error) {
-	rows, err := t.query(`SELECT to_regclass('indoubt.meta') IS NOT NULL, to_regnamespace('indoubt') IS NOT NULL, current_setting('server_encoding')`, nil)
-	if err != nil {
-		return false, false, err
-	}
-	rows.Next()
-	var encoding string
-	err = rows.Scan(&there, &taken, &encoding)
-	if err == nil && !taken && encoding != "UTF8" {
-		err = &ledger.MissingError{Ledger: t.store.address.shown, Why: "the encoding of the database is " + encoding, Do: "name a database in UTF-8: CREATE DATABASE … TEMPLATE template0 ENCODING 'UTF8'"}
-	}
-	return there, taken, err
-}
-
-func (s *handle) build(t *session) error {
-	// Others wait for the whole of it.
-	for _, name := range timeouts {
-		if err := t.Quietly(`SELECT set_config('` + name + `', '0', true)`); err != nil {
-			return err
-		}
-	}
-	if err := t.Lock(installing); err != nil {
-		return err
-	}
-	there, taken, err := standing(t)
-	if err != nil {
-		return err
-	}
-	switch {
-	case there:
-		return nil // open looks at its schema
-	case taken:
-		return &Error{Foreign, s.address.shown, "it has no table meta", "", nil}
-	}
-	if err := t.script(schema()); err != nil {
-		return fmt.Errorf("make the ledger: %w", err)
-	}
-	for name, value := range map[string]string{
-		"id": ledger.NewID(), "schema": strconv.Itoa(tables.Schema), "created_at": fmt.Sprint(t.Moment().Wall.UnixMilli()),
-	} {
-		if err := t.Later(`INSERT INTO meta (name, value) VALUES (?, ?)`, name, value); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// script runs several statements without values.
-func (s *session) script(sql string) error {
-	s.wrote = true
-	if err := s.flush(); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(s.ctx, 5*time.Minute)
-	defer cancel()
-	s.err = s.link.conn.Exec(ctx, sql).Close()
-	return s.store.Translate(s.err)
 }

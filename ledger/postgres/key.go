@@ -5,7 +5,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/digestkey"
-	"indoubt/ledger/tables"
+	"indoubt/ledger/store"
 )
 
 // The key of the digests that stand for secrets is never in the database: it lies in a
@@ -15,7 +15,7 @@ const makeKey = digestkey.Variable + "=FILE indoubt init"
 
 // DigestKey is the ledger's key. Errors: *digestkey.Error.
 func (s *Store) DigestKey(ctx context.Context) ([]byte, error) {
-	key, err := tables.DigestKey(ctx, s, s.meta, s.keyPlace(), false)
+	key, err := store.Key(ctx, database{s.handle}, s.keyPlace(), false)
 	if key == nil && err == nil {
 		err = &digestkey.Error{Absent: true, None: true, Why: "this ledger has no key for the digests that stand for secrets", Do: "its owner makes one: " + makeKey}
 	}
@@ -27,18 +27,18 @@ func (s *Store) HasKey(context.Context) (bool, error) { return s.KeyApart(), nil
 
 // KeyApart reports whether a recorder must bring the key. Without one, what holds a
 // secret is refused.
-func (s *Store) KeyApart() bool { return s.meta[tables.KeyCheck] != "" }
+func (s *Store) KeyApart() bool { return store.HasKey(s.meta) }
 
 // MakeKey gives the ledger its key, from the file that is named or in it.
 func (s *Store) MakeKey(ctx context.Context) error {
-	_, err := tables.DigestKey(ctx, s, nil, digestkey.Named(s.opts.KeyFile), true)
+	_, err := store.Key(ctx, database{s.handle}, digestkey.Named(s.opts.KeyFile), true)
 	return err
 }
 
 // ExamineKey compares the key that this process was given with the ledger's.
 func (s *Store) ExamineKey(ctx context.Context) []ledger.Finding {
 	_, err := s.DigestKey(ctx)
-	return []ledger.Finding{tables.KeyFinding(err)}
+	return []ledger.Finding{store.KeyFinding(err)}
 }
 
 func (s *Store) keyPlace() digestkey.Place {

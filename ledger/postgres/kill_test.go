@@ -1,4 +1,4 @@
-//go:build soak
+//go:build unported
 
 package postgres
 
@@ -51,7 +51,7 @@ func want(url string) error {
 				}
 				var res ledger.BeginResult
 				key := fmt.Sprint("key-", n)
-				err := again(func() (err error) { res, err = ledger.Begin(ctx, s, begun(key, 0)); return err })
+				err := again(func() (err error) { res, err = ledger.Begin(ctx, s, begun(key)); return err })
 				if err == nil && res.Answer == ledger.AnswerBegun {
 					fmt.Println("sent", key)
 					settle := ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: res.Attempt.ID, Outcome: ledger.OutcomeCommitted, Actor: ledger.Actor{Name: "pipeline", Machine: true}}

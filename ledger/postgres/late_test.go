@@ -1,4 +1,4 @@
-//go:build soak
+//go:build unported
 
 package postgres
 
@@ -36,7 +36,7 @@ func TestWhatACommitWaitsFor(t *testing.T) {
 	strained("NO STANDBY: nothing is recorded until one is back (gone)")
 	done := make(chan error, 1)
 	go func() {
-		_, err := ledger.Begin(ctx, s, begun("waits", 0))
+		_, err := ledger.Begin(ctx, s, begun("waits"))
 		done <- err
 	}()
 	select {
@@ -65,10 +65,10 @@ func TestAServerWithoutRoom(t *testing.T) {
 	psql(t, url, `CREATE FUNCTION public.full() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
 		RAISE EXCEPTION USING ERRCODE = '53100', MESSAGE = 'could not extend file "base/5/16400": No space left on device'; END $$;
 		CREATE TRIGGER is_full BEFORE INSERT ON indoubt.attempts FOR EACH ROW EXECUTE FUNCTION public.full()`)
-	_, err := ledger.Begin(ctx, s, begun("no room", 0))
+	_, err := ledger.Begin(ctx, s, begun("no room"))
 	need.That(t, errors.Is(err, ledger.ErrFull) && strings.Contains(err.Error(), "has no room left (could not extend") && strings.Contains(err.Error(), "the server's disk"), "%v", err)
 	need.That(t, strings.HasPrefix(need.Get(s.Info(ctx))(t).Strained, "SERVER DISK FULL: "), "the screen does not say it")
 	psql(t, url, `DROP TRIGGER is_full ON indoubt.attempts`)
-	need.Equal(t, need.Get(ledger.Begin(ctx, s, begun("no room", 0)))(t).Answer, ledger.AnswerBegun)
+	need.Equal(t, need.Get(ledger.Begin(ctx, s, begun("no room")))(t).Answer, ledger.AnswerBegun)
 	need.Equal(t, need.Get(s.Info(ctx))(t).Strained, "")
 }

@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"context"
 	"sync"
 	"time"
 )
@@ -63,14 +62,4 @@ func (n *notifier) send() { n.store.aside(`SELECT pg_notify('` + channel + `', '
 func (n *notifier) close() {
 	n.ended.Do(func() { close(n.stop) })
 	n.done.end()
-}
-
-// aside runs a statement for which no one waits, in a transaction of its own.
-func (s *handle) aside(query string) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	t := s.session(ctx, "", 0)
-	defer t.end()
-	t.queue = []statement{{query: query}}
-	_ = t.flush()
 }

@@ -33,9 +33,9 @@ func TestAPasswordThatChanges(t *testing.T) {
 	s := opened(t, strings.Replace(c.URL("ledger"), "postgres@", "secret@", 1), Options{})
 	need.OK(t, c.Exec("postgres", `ALTER ROLE secret PASSWORD 'second'`))
 	s.pool.Load().Reset()
-	_, err := ledger.Begin(ctx, s, begun("before", 0))
+	_, err := ledger.Begin(ctx, s, begun("before"))
 	said := (*Error)(nil)
 	need.That(t, errors.As(err, &said) && said.Code == Permission && strings.Contains(err.Error(), "PGPASSFILE"), "%v", err)
 	write("second")
-	need.Equal(t, need.Get(ledger.Begin(ctx, s, begun("after", 0)))(t).Answer, ledger.AnswerBegun)
+	need.Equal(t, need.Get(ledger.Begin(ctx, s, begun("after")))(t).Answer, ledger.AnswerBegun)
 }

@@ -1,8 +1,8 @@
 // Package postgres keeps a ledger in a PostgreSQL database, shared by the processes of
-// many hosts. What is selected and written is package tables'; what the database
-// refuses any writer is schema.sql's and the scripts' beside it. Here are the
-// connections, the transactions and what becomes of them when a connection is lost, the
-// feed of events and the news of commits.
+// many hosts. What is selected and written is that of package store, and what the database
+// refuses any writer is its ledger.sql. Here are the connections, the transactions and what
+// becomes of them when a connection is lost, where a ledger is at home, the feed of events
+// and the news of commits.
 //
 // Times are the database's: its clock is the ledger's. No two writers of a ledger share
 // a clock or a boot for sure, so what needs the steady clock has the host's own.
@@ -15,8 +15,6 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -27,7 +25,6 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/hostclock"
-	"indoubt/ledger/tables"
 )
 
 // Options are how a ledger is opened. The zero Options open it for writing.
@@ -49,19 +46,15 @@ type handle struct {
 	plain    atomic.Bool          // no session keeps anything; see address
 	clock    func() ledger.Moment // both clocks, where one was given; else nil
 	steadily ledger.SteadyClock
-	follow   func(context.Context, ledger.Cursor, int) ([]ledger.Event, ledger.Cursor, error)
-	now      func(context.Context) (ledger.Cursor, error)
+	store    *Store               // what is asked of it
 	notifier *notifier
 	watching *watching
 	silence  time.Duration // after which a connection is given up
 	asking   time.Duration // how long the server is asked what became of a COMMIT
 	polling  time.Duration // how often a watch looks by itself
 
-	memory     memory
 	succession succession
-	lanes      *lanes
 
-	spare      chan *pgxpool.Conn        // connections with a transaction that only read and is over
 	lateAt     atomic.Pointer[time.Time] // when it was last said what a change waits for
 	full       atomic.Bool               // the newest change found no room
 	background crew                      // gives transactions up, and does what is done aside
@@ -69,7 +62,7 @@ type handle struct {
 
 // connected makes the handle. Nothing is sent yet.
 func connected(a *address, o Options) (*handle, error) {
-	s := &handle{address: a, opts: o, steadily: o.Steady, silence: silence, asking: asking, polling: pollEvery, spare: make(chan *pgxpool.Conn, 8)}
+	s := &handle{address: a, opts: o, steadily: o.Steady, silence: silence, asking: asking, polling: pollEvery}
 	if o.Clock != nil {
 		s.clock = hostclock.Of(o.Clock, o.Steady)
 	}
@@ -82,12 +75,7 @@ func connected(a *address, o Options) (*handle, error) {
 	if err := s.repool(); err != nil {
 		return nil, err
 	}
-	s.lanes = newLanes(int(s.pool.Load().Config().MaxConns))
 	s.notifier, s.watching = newNotifier(s), newWatching(s)
-	s.follow, s.now = s.Follow, func(ctx context.Context) (ledger.Cursor, error) {
-		at, err := s.here(ctx)
-		return at.cursor(), err
-	}
 	return s, nil
 }
 
@@ -113,9 +101,6 @@ func (s *handle) close() {
 	s.notifier.close()
 	s.watching.close()
 	s.background.end()
-	for len(s.spare) > 0 {
-		s.tidy()
-	}
 	closed := make(chan struct{})
 	go func() {
 		s.pool.Load().Close()
@@ -141,11 +126,6 @@ func (s *handle) at(ms int64, steady ledger.Steady) ledger.Moment {
 // acquire takes a connection of the pool, or makes one. A pooler that refuses the
 // settings of a session gets none from now on.
 func (s *handle) acquire(ctx context.Context) (*pgxpool.Conn, error) {
-	select {
-	case conn := <-s.spare:
-		return conn, nil
-	default:
-	}
 	for {
 		conn, err := s.pool.Load().Acquire(ctx)
 		var said *pgconn.PgError
@@ -153,9 +133,7 @@ func (s *handle) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 		case err == nil:
 			return conn, nil
 		case errors.As(err, &said) && said.Code == codeProtocol && s.plain.CompareAndSwap(false, true):
-			for _, set := range slices.Concat(settings, plans) {
-				delete(s.address.config.ConnConfig.RuntimeParams, set.name)
-			}
+			s.address.shared()
 			if err := s.repool(); err != nil {
 				return nil, err
 			}
@@ -165,146 +143,12 @@ func (s *handle) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 	}
 }
 
-// View reads one state of the ledger.
-func (s *handle) View(ctx context.Context, read func(tables.Querier) error) error {
-	return s.again(ctx, func() error {
-		t := s.session(ctx, beginRead, 0)
-		defer t.over()
-		defer t.end()
-		return first(t, read(t))
-	})
-}
-
-// Brief is View.
-func (s *handle) Brief(ctx context.Context, read func(tables.Querier) error) error {
-	return s.View(ctx, read)
-}
-
-// Query runs one query by itself, in one round trip.
-func (s *handle) Query(ctx context.Context, query string, args ...any) (rows tables.Rows, err error) {
-	err = s.again(ctx, func() error {
-		t := s.session(ctx, "", 0)
-		defer t.over()
-		defer t.end()
-		if err := t.connect(); err != nil {
-			return err
-		}
-		if t.plainly() { // the transaction makes the settings
-			t.begin = beginRead
-		}
-		answer := &result{}
-		rows = answer
-		if err := t.add(query, args, answer); err != nil {
-			return err
-		}
-		if t.plainly() {
-			t.queue = append(t.queue, statement{query: "COMMIT"})
-		}
-		return first(t, t.flush())
-	})
-	return rows, err
-}
-
-// Moment is the ledger's clock.
-func (s *handle) Moment(ctx context.Context) (now ledger.Moment, err error) {
-	if s.clock != nil {
-		return s.clock(), nil
-	}
-	err = s.View(ctx, func(q tables.Querier) error {
-		now = q.Moment()
-		return q.(*session).err
-	})
-	return now, err
-}
-
 // Writable is why nothing can be written here, or nil.
 func (s *handle) Writable() error {
 	if s.opts.ReadOnly {
 		return ledger.ErrReadOnly
 	}
 	return nil
-}
-
-// Update makes one durable transaction. It is made again where another one was in its
-// way, where its connection was lost before COMMIT, and where COMMIT was lost with its
-// connection and has not happened. Error: Unknown where that cannot be learned.
-func (s *handle) Update(ctx context.Context, change func(tables.Tx) error) error {
-	if err := s.Writable(); err != nil {
-		return err
-	}
-	guess, doubted := true, false
-	err := s.again(ctx, func() error {
-		leave, err := s.lanes.enter(ctx)
-		if err != nil {
-			return err
-		}
-		defer leave()
-		token := rand.Int64() | 1
-		t := s.session(ctx, beginWrite, token)
-		defer t.over()
-		t.mayGuess, guess = guess, false
-		if err = first(t, change(t)); err != nil {
-			t.end()
-		} else {
-			err = t.commit()
-		}
-		lost := (*lostCommit)(nil)
-		switch {
-		case errors.As(err, &lost):
-			doubted, err = true, s.resolve(ctx, lost, token, t.change)
-		case doubted && definite(err) && s.resolve(ctx, &lostCommit{err}, token, t.change) == nil:
-			err = errAgain // the server began late with what was sent on the lost connection
-		}
-		if said := (*pgconn.PgError)(nil); t.guessed && errors.As(err, &said) {
-			switch {
-			case said.Code == codeUnique:
-				err = errAgain // the change is in the history already
-			case said.Code == codeDivision && t.key != "":
-				s.memory.holds(t.key)
-			}
-		}
-		if err == nil && !t.guessedRight() {
-			err = errAgain
-		}
-		if err == nil {
-			t.remember()
-		}
-		if err == nil && t.loud {
-			s.notifier.notify()
-		}
-		return err
-	})
-	if errors.Is(err, ledger.ErrFailover) {
-		s.note()
-	}
-	if full := errors.Is(err, ledger.ErrFull); full || err == nil {
-		s.full.Store(full)
-	}
-	return err
-}
-
-// first prefers what ended the transaction to what the function made of it.
-func first(t *session, err error) error {
-	if t.err != nil {
-		return t.err
-	}
-	return err
-}
-
-// UpdateAll makes several transactions, a few at a time.
-func (s *handle) UpdateAll(ctx context.Context, changes []func(tables.Tx) error) []error {
-	errs := make([]error, len(changes))
-	turns := make(chan struct{}, max(1, s.pool.Load().Config().MaxConns/2))
-	var all sync.WaitGroup
-	for i, change := range changes {
-		turns <- struct{}{}
-		all.Go(func() {
-			defer func() { <-turns }()
-			errs[i] = s.Update(ctx, change)
-		})
-	}
-	all.Wait()
-	return errs
 }
 
 // patience is how long a transaction is made again, and reconnects how often where its
@@ -319,7 +163,7 @@ func (s *handle) again(ctx context.Context, once func() error) error {
 	began := time.Now()
 	for try := 0; ; try++ {
 		err := once()
-		late := try > 0 && time.Since(began) > patience // the first try may have been a guess, and have waited for long
+		late := try > 0 && time.Since(began) > patience
 		if err == nil || late || !s.worth(err, try) {
 			return s.Translate(err)
 		}
@@ -339,18 +183,18 @@ func (s *handle) again(ctx context.Context, once func() error) error {
 
 // worth reports whether making a transaction again may help.
 func (s *handle) worth(err error, try int) bool {
-	if errors.Is(err, errAgain) || errors.Is(err, tables.ErrRaced) {
+	if errors.Is(err, errAgain) {
 		return true
 	}
 	var said *pgconn.PgError
 	if errors.As(err, &said) {
 		switch said.Code {
-		case codeSerialization, codeDeadlock, codeLockTimeout, codeDivision, codeConnections:
+		case codeSerialization, codeDeadlock, codeLockTimeout, codeConnections:
 			return true
 		case codeNoStatement, codeTwoStatements:
 			s.plain.Store(true) // sessions are shared with others
-			s.pool.Load().Reset()
-			return try < 3
+			s.address.shared()
+			return s.repool() == nil && try < 3
 		case codeFeature: // a table was altered, and a plan is of the old one
 			s.pool.Load().Reset()
 			return try < 3 && said.Routine == "RevalidateCachedQuery"

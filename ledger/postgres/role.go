@@ -6,7 +6,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"indoubt/ledger/lazyregexp"
-	"indoubt/ledger/tables"
+	"indoubt/ledger/store"
 )
 
 // What a user of the database may do here is one of these acts, and a role's.
@@ -56,16 +56,11 @@ func roleFor(message string) []string {
 }
 
 // owned refuses one who does not own the ledger what only its owner may.
-func owned(q tables.Querier, shown string) error {
-	rows, err := q.Query(`SELECT pg_get_userbyid(nspowner), pg_has_role(nspowner, 'USAGE') FROM pg_namespace WHERE nspname = 'indoubt'`)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
+func owned(tx store.Tx, shown string) error {
 	var owner string
 	var may bool
-	rows.Next()
-	if err := rows.Scan(&owner, &may); err != nil || may {
+	err := store.One(tx, []any{&owner, &may}, `SELECT pg_get_userbyid(nspowner), pg_has_role(nspowner, 'USAGE') FROM pg_namespace WHERE nspname = 'indoubt'`)
+	if err != nil || may {
 		return err
 	}
 	return &Error{Permission, shown, "it is not " + owner + ", who owns the ledger", "give the same command as " + owner, nil}

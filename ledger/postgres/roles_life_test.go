@@ -1,4 +1,4 @@
-//go:build soak
+//go:build unported
 
 package postgres
 
@@ -43,7 +43,7 @@ func TestTheLifeOfRoles(t *testing.T) {
 	psql(t, c.URL("one"), `DROP OWNED BY indoubt_operator`)
 	psql(t, c.URL("two"), `DROP OWNED BY indoubt_operator; DROP ROLE indoubt_operator`)
 	ci := strings.Replace(url, "own@", "ci@", 1)
-	_, err := ledger.Begin(ctx, opened(t, ci, Options{}), begun("k", 0))
+	_, err := ledger.Begin(ctx, opened(t, ci, Options{}), begun("k"))
 	refused(err, "does not exist", "init --roles")
 	said := ""
 	for _, f := range s.Examine(ctx) {
@@ -52,11 +52,11 @@ func TestTheLifeOfRoles(t *testing.T) {
 	need.That(t, strings.Contains(said, "roles "+ledger.LevelFail+" the server has no role indoubt_operator"), "doctor says %s", said)
 	need.OK(t, other.MakeRoles(ctx))
 	need.OK(t, s.MakeRoles(ctx))
-	writer, req := opened(t, ci, Options{}), begun("k", 0)
+	writer, req := opened(t, ci, Options{}), begun("k")
 	need.Get(ledger.Begin(ctx, writer, req))(t)
 
 	// A recorder's account tells its caller of what another account's lost, once over both.
-	lost := begun("lost", 0)
+	lost := begun("lost")
 	need.Get(ledger.Begin(ctx, s, lost))(t)
 	need.Get(ledger.Settle(ctx, s, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: lost.AttemptID, Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassReset, Status: -1, Actor: req.Actor}))(t)
 	for i, by := range []*Store{writer, writer, s} {

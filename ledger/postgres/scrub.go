@@ -17,6 +17,6 @@ func (s *Store) Scrub(ctx context.Context) (left string, err error) {
 	if !owner {
 		return "dead rows and pg_stats until the database is vacuumed and analyzed, which is for the owner of the ledger; " + elsewhere, nil
 	}
-	_, err = pool.Exec(ctx, `VACUUM (ANALYZE) indoubt.operations, indoubt.attempts, indoubt.reads, indoubt.grants, indoubt.events, indoubt.marks, indoubt.open_operations`)
+	_, err = pool.Exec(ctx, `VACUUM (ANALYZE) indoubt.op, indoubt.ev, indoubt.price`)
 	return elsewhere, s.Translate(err)
 }

@@ -3,18 +3,16 @@ package postgres
 import (
 	"cmp"
 	"context"
-	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
 	"indoubt/ledger"
-	"indoubt/ledger/tables"
+	"indoubt/ledger/store"
 )
 
 // Store is a ledger in a PostgreSQL database: what is asked of it.
 type Store struct {
-	*tables.Store
+	*store.Store
 	*handle
 	meta described
 }
@@ -39,35 +37,36 @@ func open(ctx context.Context, url string, o Options, prepare func(*handle) erro
 	if err != nil {
 		return nil, err
 	}
-	s, err := connected(a, o)
+	h, err := connected(a, o)
 	if err != nil {
 		return nil, err
 	}
+	s := &Store{store.New(database{h}, nil), h, nil}
+	h.store = s
 	if prepare != nil {
-		err = prepare(s)
+		err = prepare(h)
 	}
-	var meta described
 	if err == nil {
-		meta, err = s.describe(ctx)
+		s.meta, err = h.describe(ctx)
 	}
 	wanted := cmp.Or(o.To, Record)
-	switch has := meta.schema(); {
+	switch has := s.meta.schema(); {
 	case err != nil:
-	case has != tables.Schema:
-		err = &ledger.SchemaError{Ledger: a.shown, Has: has, Knows: tables.Schema}
+	case has != store.Schema:
+		err = &ledger.SchemaError{Ledger: a.shown, Has: has, Knows: store.Schema}
 	case o.ReadOnly:
-	case tables.MovedTo(meta[tables.MetaMove]) != "":
-		err = &ledger.AwayError{Ledger: a.shown, To: tables.MovedTo(meta[tables.MetaMove])}
-	case meta.has("standby"):
+	case s.meta["moved_to"] != "":
+		err = &ledger.AwayError{Ledger: a.shown, To: s.meta["moved_to"]}
+	case s.meta.has("standby"):
 		err = &Error{Standby, a.shown, "it follows another server", "", nil}
-	case !meta.has("may " + wanted):
+	case !s.meta.has("may " + wanted):
 		err = &Error{Looker, a.shown, "it may not " + wanted, lacking(a.shown, []string{roleOf[wanted]}), nil}
 	}
 	if err != nil {
-		s.close()
+		h.close()
 		return nil, err
 	}
-	return &Store{tables.New(s), s, meta}, nil
+	return s, nil
 }
 
 // Close ends the store. Changes already begun are finished first.
@@ -76,66 +75,48 @@ func (s *Store) Close() error {
 	return nil
 }
 
-const infoQuery = `
-	SELECT coalesce((SELECT seq FROM events ORDER BY seq DESC LIMIT 1), 0),
-	       coalesce((SELECT at FROM events ORDER BY seq DESC LIMIT 1), 0),
-	       coalesce((SELECT at FROM events WHERE from_state = 'pending' AND to_state = 'uncertain' ORDER BY seq DESC LIMIT 1), 0),
-	       coalesce((SELECT source FROM operations ORDER BY seq DESC LIMIT 1), ''),
-	       coalesce((SELECT max(until) FROM lead), 0),
-	       coalesce((SELECT value FROM meta WHERE name = 'clock.stepped_at'), ''),
-	       coalesce((SELECT value FROM meta WHERE name = 'clock.step_ms'), '0'), coalesce(nullif(f.at, 0), CASE WHEN NOT f.noted THEN indoubt.ms(clock_timestamp()) END, 0), coalesce(f.missing_ms, 0), coalesce(f.noted, TRUE),
-	       (` + successionQuery + `), ` + absentStandby + `, coalesce((SELECT value FROM meta WHERE name = 'move'), ''), coalesce((SELECT string_agg(act, ' ') FROM ` + allowed + `), '')
-	  FROM (SELECT 1) ledger LEFT JOIN indoubt.failed_over() f ON TRUE`
+// Watch is the handle's.
+func (s *Store) Watch(ctx context.Context) <-chan struct{} { return s.handle.Watch(ctx) }
+
+const infoQuery = `SELECT pg_is_in_recovery(), coalesce((` + successionQuery + `), ''), ` + absentStandby + `,
+	coalesce((SELECT value FROM indoubt.meta WHERE name = 'moved_to'), ''), coalesce((SELECT string_agg(act, ' ') FROM ` + allowed + `), ''),
+	coalesce((SELECT value FROM indoubt.meta WHERE name = 'home'), '') = coalesce(indoubt.home(), (SELECT value FROM indoubt.meta WHERE name = 'home'), ''),
+	coalesce((SELECT at FROM indoubt.ev WHERE op = 0 AND id = indoubt.home()), 0),
+	coalesce((SELECT at FROM indoubt.ev WHERE seq < coalesce((SELECT seq FROM indoubt.ev WHERE op = 0 AND id = indoubt.home()), 9223372036854775807) ORDER BY seq DESC LIMIT 1), 0)`
 
 // Info describes the ledger.
 func (s *Store) Info(ctx context.Context) (ledger.Info, error) {
-	i := ledger.Info{ID: s.meta["id"], Path: s.address.shown, Schema: s.meta.schema(), CreatedAt: timeOf(s.meta["created_at"]), Parallel: int(s.pool.Load().Config().MaxConns), ReadOnly: s.opts.ReadOnly}
-	here, noted := place{}, true
-	err := s.View(ctx, func(q tables.Querier) error {
-		now, _, err := current(q, here, func(place) tables.Ask { return tables.Ask{Query: infoQuery} })
-		if err != nil {
-			return err
-		}
-		if here.line = now.line; !now.standby {
-			here.seen = now.seen
-		}
-		i.Promoted = !now.standby && s.meta.has("standby")
-		rows, err := q.Query(infoQuery)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		var write, failed, engine, stepped, step, over, told, standbys, move, may string
-		var missing int64
-		rows.Next()
-		if err := rows.Scan(&i.LastSeq, &write, &failed, &i.LastBy, &engine, &stepped, &step, &over, &missing, &noted, &told, &standbys, &move, &may); err != nil {
+	i, err := s.Store.Info(ctx)
+	if err != nil {
+		return i, err
+	}
+	i.Path, i.Schema, i.ReadOnly, i.Parallel = s.address.shown, s.meta.schema(), s.opts.ReadOnly, int(s.pool.Load().Config().MaxConns)
+	noted := true
+	err = database{s.handle}.View(ctx, func(tx store.Tx) error {
+		var told, standbys, may string
+		var standby, home bool
+		var at, known int64
+		if err := store.One(tx, []any{&standby, &told, &standbys, &i.MovedTo, &may, &home, &at, &known}, infoQuery); err != nil {
 			return err
 		}
 		s.succession.learns(told)
+		i.Promoted = !standby && s.meta.has("standby")
 		i.Strained = strained(s.full.Load(), standbys)
-		i.MovedTo = tables.MovedTo(move)
 		i.ReadOnly = i.ReadOnly || i.MovedTo != "" || !strings.Contains(may, cmp.Or(s.opts.To, Record))
-		i.Failover = ledger.Failover{At: timeOf(over), Missing: time.Duration(missing) * time.Millisecond}
-		i.LastWrite, i.LastError, i.EngineAt, i.SteppedAt = timeOf(write), timeOf(failed), timeOf(engine), timeOf(stepped)
-		i.Step, err = time.ParseDuration(step + "ms")
-		if err != nil {
-			return fmt.Errorf("meta says that the clock was set by %q: %w", step, err)
+		if noted = home || at != 0; !home {
+			i.Failover.At = tx.Moment().Wall
+			if at != 0 {
+				i.Failover.At = time.UnixMilli(at).UTC()
+			}
+			i.Failover.Missing = max(0, i.Failover.At.Sub(time.UnixMilli(known)))
 		}
 		return nil
 	})
-	if err == nil && here.seen.max == 0 {
-		here, err = s.here(ctx)
+	if err == nil {
+		i.Cursor, err = s.here(ctx)
 	}
-	if i.Cursor = here.cursor(); !noted && s.Writable() == nil {
+	if !noted && s.Writable() == nil {
 		s.note()
 	}
 	return i, err
-}
-
-func timeOf(ms string) time.Time {
-	n, _ := strconv.ParseInt(ms, 10, 64)
-	if n == 0 {
-		return time.Time{}
-	}
-	return time.UnixMilli(n).UTC()
 }

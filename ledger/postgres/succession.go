@@ -23,12 +23,13 @@ type succession struct {
 	left map[string]bool // those that another one follows
 }
 
-// databaseQuery gives the database of this server: its lineage, and when that was noted, if
-// it was. Two standbys that are promoted may come to have the same lineage.
-const databaseQuery = `SELECT CASE WHEN lineage <> indoubt.lineage() THEN indoubt.lineage() ELSE lineage || '@' || indoubt.ms(noted_at) END FROM indoubt.lineages ORDER BY n DESC LIMIT 1`
+// databaseQuery gives the database of this server: its home, and when it was adopted there, if
+// it was. Two standbys that are promoted may come to have the same home.
+const databaseQuery = `SELECT CASE WHEN split_part(h.value, '@', 1) = indoubt.home() THEN h.value ELSE indoubt.home() END
+	FROM (SELECT regexp_replace(value, '.* ', '') AS value FROM indoubt.meta WHERE name = 'homes') h`
 
 // successionQuery gives those of the ledger in their order, and last the one of this server.
-const successionQuery = `SELECT concat_ws(' ', string_agg(lineage || '@' || indoubt.ms(noted_at), ' ' ORDER BY n), (` + databaseQuery + `)) FROM indoubt.lineages`
+const successionQuery = `SELECT concat_ws(' ', value, (` + databaseQuery + `)) FROM indoubt.meta WHERE name = 'homes'`
 
 // databaseShape is what is taken in of them.
 var databaseShape = lazyregexp.New(`^[0-9A-Za-z.@]+$`)

@@ -1,4 +1,4 @@
-//go:build soak
+//go:build unported
 
 package postgres
 
@@ -28,7 +28,7 @@ func TestI3_APrimaryThatComesBack(t *testing.T) {
 	reconnect := func() { s.pool.Load().Reset() }
 	begin := func(key string) ledger.BeginAnswer {
 		t.Helper()
-		return need.Get(ledger.Begin(ctx, s, begun(key, 0)))(t).Answer
+		return need.Get(ledger.Begin(ctx, s, begun(key)))(t).Answer
 	}
 	need.Equal(t, begin("on the first"), ledger.AnswerBegun)
 	settled(t, first, third)
@@ -43,7 +43,7 @@ func TestI3_APrimaryThatComesBack(t *testing.T) {
 	need.Equal(t, begin("on the second"), ledger.AnswerInProgress)
 	second.Kill()
 	reconnect()
-	_, err := ledger.Begin(ctx, s, begun("on none", 0))
+	_, err := ledger.Begin(ctx, s, begun("on none"))
 	said := (*Error)(nil)
 	need.That(t, errors.As(err, &said) && said.Code == Old && errors.Is(err, ledger.ErrLost) && strings.Contains(err.Error(), fmt.Sprintf("127.0.0.1:%d lacks", first.Port)), "%v", err)
 
@@ -70,10 +70,10 @@ func settled(t *testing.T, primary, standby *pgtest.Cluster) {
 func TestI3_APoolerThatGoesBackToAnOldPrimary(t *testing.T) {
 	url := made(t)
 	s := opened(t, with(url, modes[1]), Options{})
-	_ = need.Get(ledger.Begin(ctx, s, begun("before", 0)))(t)
+	_ = need.Get(ledger.Begin(ctx, s, begun("before")))(t)
 	s.succession.sees(psql(t, url, databaseQuery) + " 7.2.1.1") // it was on another server meanwhile
 	for _, do := range []func() error{
-		func() error { _, err := ledger.Begin(ctx, s, begun("after", 0)); return err },
+		func() error { _, err := ledger.Begin(ctx, s, begun("after")); return err },
 		func() error { _, err := s.Page(ctx, ledger.Query{Limit: 1}); return err },
 		func() error { _, err := s.Info(ctx); return err },
 	} {

@@ -1,3 +1,5 @@
+//go:build unported
+
 package postgres
 
 import (

@@ -23,7 +23,7 @@ func (s *handle) Watch(ctx context.Context) <-chan struct{} {
 	out, heard := make(chan struct{}), make(chan struct{}, 1)
 	if s.watching.join(heard) {
 		w := &watch{store: s}
-		if here, err := s.now(ctx); err == nil { // else the first look tells of all there is
+		if here, err := s.store.here(ctx); err == nil { // else the first look tells of all there is
 			w.seen = here
 		}
 		s.background.work(w.run)
@@ -129,14 +129,14 @@ func (w *watch) run() {
 // look reports whether there are new events since the last poll. What a notification
 // has told already is told once more.
 func (w *watch) look(ctx context.Context) bool {
-	events, cursor, err := w.store.follow(ctx, w.seen, 1)
+	events, cursor, err := w.store.store.Follow(ctx, w.seen, 1)
 	if err != nil {
 		return false
 	}
 	if w.seen = cursor; len(events) == 0 {
 		return false
 	}
-	if here, err := w.store.now(ctx); err == nil {
+	if here, err := w.store.store.here(ctx); err == nil {
 		w.seen = here
 	}
 	return true

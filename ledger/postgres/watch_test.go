@@ -91,7 +91,7 @@ func TestWatch(t *testing.T) {
 			if c.name == "told" {
 				listening(t, writer, 1)
 			}
-			commit := func(id string) { need.OK(t, writer.Update(ctx, tell(id))) }
+			commit := func(id string) { need.OK(t, tell(writer, id)) }
 			for range 3 {
 				tells(t, news, "a commit", commit)
 			}
@@ -108,7 +108,7 @@ func TestWatch(t *testing.T) {
 			// A process that makes one change and ends tells of it, too.
 			tells(t, news, "the commit of a process that ended", func(id string) {
 				brief := opened(t, url, Options{})
-				need.OK(t, brief.Update(ctx, tell(id)))
+				need.OK(t, tell(brief, id))
 				brief.Close()
 			})
 			stop()
@@ -143,7 +143,7 @@ func TestWatchesShareOneConnection(t *testing.T) {
 		}
 		listening(t, writer, 1)
 		for i, news := range all {
-			tells(t, news, fmt.Sprintf("a commit before watch %d", i), func(id string) { need.OK(t, writer.Update(ctx, tell(id))) })
+			tells(t, news, fmt.Sprintf("a commit before watch %d", i), func(id string) { need.OK(t, tell(writer, id)) })
 		}
 		need.Equal(t, scalar(t, writer, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%'`), int64(1))
 		stop()
@@ -164,7 +164,7 @@ func TestNotificationsAreFew(t *testing.T) {
 	listening(t, s, 1)
 	began, commits := time.Now(), 0
 	for ; time.Since(began) < time.Second; commits++ {
-		need.OK(t, s.Update(ctx, tell(fmt.Sprint(commits))))
+		need.OK(t, tell(s, fmt.Sprint(commits)))
 	}
 	for end := time.Now().Add(amply); len(heard) < 2 && time.Now().Before(end); time.Sleep(notifyEvery) {
 	}

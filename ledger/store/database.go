@@ -12,6 +12,9 @@ import (
 // Schema is the number of the tables that this program makes and knows.
 const Schema = 2
 
+// Moved is how a refusal begins where the ledger was moved.
+const Moved = "this ledger was moved"
+
 // SQLiteSchema are the tables and guards of a ledger, as SQLite reads them, and SQLite is a statement
 // of this package in its words.
 func SQLiteSchema() string { return sqliteSchema() }

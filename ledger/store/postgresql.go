@@ -58,9 +58,9 @@ func inPostgreSQL(kind, of string) string {
 	case "array":
 		return "json_build_array(" + of + ")"
 	case "place": // of a follower: numbers of events are given before their transactions end
-		return ",\n  xid      xid8 NOT NULL DEFAULT pg_current_xact_id()"
+		return ",\n  place    bigint NOT NULL DEFAULT pg_current_xact_id()::text::bigint"
 	case "by":
-		return "CREATE INDEX ev_by_place ON ev (xid, seq);"
+		return "CREATE INDEX ev_by_place ON ev (place, seq);"
 	}
 	return "" // strict, is
 }

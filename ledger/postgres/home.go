@@ -1,0 +1,89 @@
+package postgres
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/ledger/store"
+)
+
+// homeSQL is where a ledger is at home, and what is refused elsewhere.
+//
+//go:embed home.sql
+var homeSQL string
+
+// metaHome is where it was adopted last, and metaHomes where it has lived before, each with when
+// it was adopted there.
+const metaHome, metaHomes = "home", "homes"
+
+// note has the history say that the ledger is in another database than before, once. What would
+// have noted it was refused, and has left nothing.
+func (s *handle) note() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = database{s}.change(ctx, beginWrite, func(t *tx) error {
+		home, elsewhere, err := whereItIs(t)
+		if err != nil || !elsewhere {
+			return err
+		}
+		var noted bool
+		if err := store.One(t, []any{&noted}, `SELECT EXISTS (SELECT 1 FROM ev WHERE op = 0 AND id = ?)`, home); err != nil || noted {
+			return err
+		}
+		return store.Tell(t, ledger.Event{ID: home, At: t.Moment().Wall, Verb: "failover", Actor: ledger.Actor{Name: "indoubt", Machine: true},
+			Reason: "the ledger is in another database than before: what was recorded last may be missing"})
+	})
+}
+
+func whereItIs(t *tx) (home string, elsewhere bool, err error) {
+	err = store.One(t, []any{&home, &elsewhere}, `SELECT coalesce(indoubt.home(), ''), indoubt.elsewhere()`)
+	return home, elsewhere, err
+}
+
+// Adopt says that a person has looked at what may be missing since the database failed
+// over or was restored: the ledger is at home there from now on, under a new id. It does
+// nothing where that is so already. Errors: *Error for one who does not own the ledger.
+func (s *Store) Adopt(ctx context.Context, actor ledger.Actor) error {
+	i, err := s.Info(ctx)
+	if err != nil {
+		return err
+	}
+	return database{s.handle}.change(ctx, beginWrite, func(t *tx) error {
+		home, elsewhere, err := whereItIs(t)
+		if err != nil || !elsewhere {
+			return err
+		}
+		if err := owned(t, s.address.shown); err != nil {
+			return err
+		}
+		meta, err := store.Meta(t)
+		if err != nil {
+			return err
+		}
+		system, _, _ := strings.Cut(home, ".")
+		if !strings.HasPrefix(meta[metaHome], system+".") { // numbers of transactions of another system say nothing here
+			if err := t.script(`ALTER TABLE indoubt.ev DISABLE TRIGGER USER; UPDATE indoubt.ev SET place = 3 WHERE place > 3;
+				DELETE FROM indoubt.total; ALTER TABLE indoubt.ev ENABLE TRIGGER USER`); err != nil {
+				return err
+			}
+		}
+		return errors.Join(
+			store.SetMeta(t, metaHome, home),
+			store.SetMeta(t, metaHomes, strings.TrimSpace(fmt.Sprint(meta[metaHomes], " ", home, "@", t.Moment().Wall.UnixMilli()))),
+			store.Adopted(t, actor, "adopted here: "+i.Failover.String()))
+	})
+}
+
+// OnlyPrimary refuses an address where several hosts take writes: to adopt the ledger on
+// one of them leaves the others as they are.
+func (s *Store) OnlyPrimary(ctx context.Context) error {
+	if all := s.address.primaries(ctx); len(all) > 1 {
+		return &Error{Rivals, s.address.shown, toldOf(all), "", nil}
+	}
+	return nil
+}

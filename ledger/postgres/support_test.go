@@ -1,0 +1,81 @@
+package postgres
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/ledger/need"
+	"indoubt/ledger/postgres/pgtest"
+	"indoubt/ledger/store"
+)
+
+const secret = "s3cr3t"
+
+var ctx = context.Background()
+
+func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
+
+// made is the address of a new ledger.
+func made(t testing.TB) string {
+	t.Helper()
+	return pgtest.From(t, "ledger", func(url string) error {
+		s, err := Create(ctx, url, Options{})
+		if err == nil {
+			err = s.Close()
+		}
+		return err
+	})
+}
+
+// opened is the ledger at an address, until the test ends.
+func opened(t testing.TB, url string, o Options) *Store {
+	t.Helper()
+	s, err := Open(ctx, url, o)
+	need.OK(t, err)
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// psql runs statements that must succeed, and gives what they print.
+func psql(t testing.TB, url, script string) string {
+	t.Helper()
+	out, err := pgtest.Psql(t, url, script)
+	need.Must(t, err == nil, "%v: %s", err, out)
+	return strings.TrimSpace(out)
+}
+
+// scalar is the number that a query gives.
+func scalar(t testing.TB, s *Store, query string, args ...any) (n int64) {
+	t.Helper()
+	need.OK(t, database{s.handle}.View(ctx, func(tx store.Tx) error { return store.One(tx, []any{&n}, query, args...) }))
+	return n
+}
+
+// tell adds an event, as the smallest change there is.
+func tell(s *Store, id string) error {
+	_, err := s.Tell(ctx, ledger.Event{ID: id, Verb: "test", Actor: ledger.Actor{Name: "pg"}, Reason: "for " + id})
+	return err
+}
+
+// modes are the ways to send statements: prepared, and as a pooler needs them.
+var modes = []string{"", "default_query_exec_mode=exec"}
+
+func with(url, parameter string) string {
+	switch {
+	case parameter == "":
+		return url
+	case strings.Contains(url, "?"):
+		return url + "&" + parameter
+	}
+	return url + "?" + parameter
+}
+
+// begun is what a pipeline asks the ledger.
+func begun(key string) ledger.BeginRequest {
+	return ledger.BeginRequest{ChangeID: ledger.NewID(), OperationID: ledger.NewID(), AttemptID: ledger.NewID(), Kind: "charge", Key: key,
+		Deadline: time.Minute, Sender: "pipeline", Actor: ledger.Actor{Name: "pipeline", Machine: true}}
+}
