@@ -131,7 +131,9 @@ func TestACopyGoesThereAndBack(t *testing.T) {
 	need.That(t, err == nil && answer.Answer != ledger.AnswerBegun,
 		"a key of the old ledger is answered with %v, %v", answer.Answer, err)
 	need.OK(t, begins(s, "a new one"))
-	if d, err := s.(interface{ Deviations(context.Context) ([]ledger.Deviation, error) }).Deviations(t.Context()); err != nil || len(d) > 0 {
+	if d, err := s.(interface {
+		Deviations(context.Context) ([]ledger.Deviation, error)
+	}).Deviations(t.Context()); err != nil || len(d) > 0 {
 		t.Errorf("%+v, %v", d, err)
 	}
 }

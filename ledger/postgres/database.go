@@ -347,7 +347,7 @@ func (t *tx) Exec(query string, args ...any) (int64, error) {
 	t.wrote = true
 	into, inserts := strings.CutPrefix(query, "INSERT INTO ")
 	t.loud = t.loud || !strings.HasPrefix(into, "lead ") && !strings.HasPrefix(into, "total ") // who leads, and what is summed up, is no news
-	if inserts || strings.HasPrefix(query, "UPDATE op ") {
+	if inserts || strings.HasPrefix(query, "UPDATE op ") || strings.HasPrefix(query, "{take ") {
 		t.writes.Queue(store.PostgreSQL(query, args), values(args)...)
 		return 1, t.err
 	}

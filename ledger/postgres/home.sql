@@ -7,6 +7,12 @@ RETURN CASE WHEN NOT pg_is_in_recovery() THEN
   (SELECT system_identifier FROM pg_control_system()) || '.' || ltrim(left(pg_walfile_name(pg_current_wal_insert_lsn()), 8), '0')
   || '.' || (SELECT oid FROM pg_database WHERE datname = current_database()) || '.' || 'indoubt.meta'::regclass::oid END;
 
+-- A price that is taken away. The right to delete is one over the whole table, and lets its user lock it.
+CREATE FUNCTION indoubt.price_taken() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$ BEGIN
+  DELETE FROM indoubt.price WHERE op = NEW.op;
+  RETURN NULL; END $$;
+CREATE TRIGGER price_taken AFTER UPDATE ON indoubt.price FOR EACH ROW WHEN (NEW.looks < 0) EXECUTE FUNCTION indoubt.price_taken();
+
 CREATE FUNCTION indoubt.elsewhere() RETURNS boolean LANGUAGE sql VOLATILE
 RETURN (SELECT value FROM indoubt.meta WHERE name = 'home') IS DISTINCT FROM indoubt.home();
 

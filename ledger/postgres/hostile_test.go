@@ -25,7 +25,7 @@ func TestI8_ARoleWithoutTriggers(t *testing.T) {
 	for _, mode := range modes {
 		s := opened(t, with(pgtest.As(url, "replicator"), mode), Options{})
 		for _, key := range []string{"first", "then a guess"} {
-			req := begun(mode+key)
+			req := begun(mode + key)
 			need.Equal(t, need.Get(ledger.Begin(ctx, s, req))(t).Answer, ledger.AnswerBegun)
 			_ = need.Get(ledger.Settle(ctx, s, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: req.AttemptID, Outcome: ledger.OutcomeCommitted, Actor: req.Actor}))(t)
 			need.Equal(t, strings.Join(strings.Fields(psql(t, url, `SELECT verb FROM indoubt.events WHERE operation_id = '`+req.OperationID+`' ORDER BY seq`)), " "), "begin settle")

@@ -46,7 +46,7 @@ type handle struct {
 	plain    atomic.Bool          // no session keeps anything; see address
 	clock    func() ledger.Moment // both clocks, where one was given; else nil
 	steadily ledger.SteadyClock
-	store    *Store               // what is asked of it
+	store    *Store // what is asked of it
 	notifier *notifier
 	watching *watching
 	silence  time.Duration // after which a connection is given up

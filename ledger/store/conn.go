@@ -211,6 +211,8 @@ func dialect(query string) string {
 		case "in":
 			first, text, _ := strings.Cut(of, ", ")
 			of = "instr(" + text + ", " + first + ") > 0"
+		case "take":
+			of = "DELETE FROM " + of
 		case "by":
 			of = "INDEXED BY " + of
 		case "quoted":

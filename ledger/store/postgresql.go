@@ -58,7 +58,7 @@ func inPostgreSQL(kind, of string) string {
 	case "array":
 		return "json_build_array(" + of + ")"
 	case "place": // of a follower: numbers of events are given before their transactions end
-		return ",\n  place    bigint NOT NULL DEFAULT pg_current_xact_id()::text::bigint"
+		return ",\n  place    bigint NOT NULL DEFAULT pg_current_xact_id()::text::bigint,\n  db_user  TEXT NOT NULL DEFAULT session_user"
 	case "by":
 		return "CREATE INDEX ev_by_place ON ev (place, seq);"
 	}
@@ -110,9 +110,9 @@ func (g guard) postgreSQL() string {
 	case g.do != "":
 		body.WriteString("  " + g.do + ";\n")
 	}
-	rights, result := "", "NEW"
-	if g.what == "instead" { // to write into the two views is all that a foreign writer may do
-		rights = " SECURITY DEFINER SET search_path = pg_catalog, pg_temp"
+	rights, result := " SET search_path = pg_catalog, pg_temp", "NEW"
+	if g.what != "refuse" { // what a change tells, and what the two views write, is for no one to write by itself
+		rights = " SECURITY DEFINER" + rights
 	}
 	if g.when == "DELETE" {
 		result = "OLD"
@@ -171,6 +171,8 @@ func PostgreSQL(query string, args []any) string {
 			return "bigint"
 		case "by":
 			return ""
+		case "take": // to delete is a right over the whole table
+			return "UPDATE " + of + " SET looks = -1"
 		case "text":
 			return "(" + of + ")::text"
 		case "in":

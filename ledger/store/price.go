@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"regexp"
 	"slices"
 	"time"
 
@@ -20,6 +21,9 @@ type price struct {
 
 const priceNames = `downstream, title, target, duplicate, duplicate_word, duplicate_guess, miss, miss_word, miss_guess, odds,
 	look_at, looks, again_at`
+
+var savePrice = `INSERT INTO price (op, ` + priceNames + `) VALUES (` + placeholders(14) + `) ON CONFLICT (op) DO UPDATE SET ` +
+	regexp.MustCompile(`\w+`).ReplaceAllString(priceNames, `$0 = excluded.$0`)
 
 // priceColumns are what a priceScan reads, of price p that may not be there.
 var priceColumns = bare(`p.op IS NOT NULL`, `coalesce(p.downstream, '')`, `coalesce(p.title, '')`, `coalesce(p.target, '')`,
@@ -56,7 +60,7 @@ func (p price) in(r *row) {
 // policy, names nothing: the policy's words stay with the operation, and tell what it overtakes.
 func (p price) save(tx Tx, seq int64, r row) error {
 	if !p.listed {
-		return exec(tx, `DELETE FROM price WHERE op = ?`, seq)
+		return exec(tx, `{take price} WHERE op = ?`, seq)
 	}
 	is := r
 	p.in(&is)
@@ -70,10 +74,7 @@ func (p price) save(tx Tx, seq int64, r row) error {
 	}
 	values := []any{seq, p.Downstream, p.Title, p.Target, finite(p.Duplicate.Value), p.Duplicate.Word, number(p.Duplicate.Guess),
 		finite(p.Miss.Value), p.Miss.Word, number(p.Miss.Guess), finite(p.Odds), millis(p.ReadAt), p.Reads, millis(p.again)}
-	if err := exec(tx, `DELETE FROM price WHERE op = ?`, seq); err != nil {
-		return err
-	}
-	return exec(tx, `INSERT INTO price (op, `+priceNames+`) VALUES (`+placeholders(len(values))+`)`, values...)
+	return exec(tx, savePrice, values...)
 }
 
 // with is the price after a policy said another one. again is when the operation is to be looked
