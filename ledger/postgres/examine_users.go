@@ -16,7 +16,7 @@ import (
 // its argument; * is every table.
 const usersQuery = `
 	WITH guarded AS (SELECT name FROM unnest(ARRAY['indoubt_reader', 'indoubt_writer', 'indoubt_engine', 'indoubt_operator']) name
-	                  WHERE (SELECT prosrc LIKE '%pg_has_role%' FROM pg_proc WHERE oid = 'indoubt.may(text)'::regprocedure)),
+	                  WHERE (SELECT prosrc LIKE '%pg_has_role%' FROM pg_proc WHERE oid = to_regprocedure('indoubt.may(text)'))),
 	     known AS (SELECT name FROM guarded WHERE to_regrole(name) IS NOT NULL),
 	     given AS (SELECT name, act, thing, of_column FROM json_to_recordset(CAST(? AS json)) AS g (role text, act text, thing text, of_column text) JOIN known ON name = role)
 	SELECT CASE name WHEN 'synchronous_commit' THEN 'commits' ELSE 'guards' END AS kind, concat_ws(' in ', 'role ' || r.rolname, 'database ' || d.datname) AS what,
@@ -39,7 +39,7 @@ const usersQuery = `
 	       WHEN of_column <> ''  THEN has_column_privilege(to_regrole(name), thing, of_column, act)
 	       ELSE has_table_privilege(to_regrole(name), thing, act) END
 	UNION ALL SELECT 'revoked', name || ' may no longer ' || act || ' ' || c.oid::regclass, '' FROM given, pg_class c
-	 WHERE thing = '*' AND c.relnamespace IN ('indoubt'::regnamespace, 'indoubt_rows'::regnamespace) AND c.relkind IN ('r', 'v') AND NOT has_table_privilege(to_regrole(name), c.oid, act)
+	 WHERE thing = '*' AND c.relnamespace = 'indoubt'::regnamespace AND c.relkind IN ('r', 'v') AND NOT has_table_privilege(to_regrole(name), c.oid, act)
 	ORDER BY 1, 2`
 
 // given is a privilege that roles.sql gives.
@@ -55,6 +55,9 @@ var giving = lazyregexp.New(`(?m)^GRANT ([A-Z, ]+?)(?: \(([a-z_, ]+)\))? ON (?:S
 // rights are the privileges that roles.sql gives.
 func rights() (all []given) {
 	for _, m := range giving.FindAllStringSubmatch(rolesSQL, -1) {
+		if strings.HasPrefix(m[3], "ALL SEQUENCES") {
+			continue
+		}
 		things := strings.Split(m[3], ", ")
 		if strings.HasPrefix(m[3], "ALL TABLES") {
 			things = []string{"*"}
