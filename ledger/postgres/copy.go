@@ -183,7 +183,7 @@ func filled(c, t *tx, meta map[string]string, rows map[string]int64, progress fu
 	}
 	return all, digests, c.script(`ALTER TABLE indoubt.op ENABLE TRIGGER USER; ALTER TABLE indoubt.ev ENABLE TRIGGER USER;
 		INSERT INTO indoubt.meta VALUES ('` + metaHome + `', indoubt.home()), ('` + metaHomes + `', indoubt.home() || '@1');
-		SELECT setval('indoubt.op_seq_seq', coalesce((SELECT max(seq) FROM indoubt.op), 0) + 1, false), setval('indoubt.ev_seq_seq', coalesce((SELECT max(seq) FROM indoubt.ev), 0) + 1, false)`)
+		SELECT setval('indoubt.op_seq', coalesce((SELECT max(seq) FROM indoubt.op), 0) + 1, false), setval('indoubt.ev_seq', coalesce((SELECT max(seq) FROM indoubt.ev), 0) + 1, false)`)
 }
 
 // columns are those of a table that are copied. Where an event is in the feed is another in each database.

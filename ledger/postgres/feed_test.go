@@ -1,4 +1,4 @@
-//go:build unported
+//go:build soak
 
 package postgres
 
@@ -17,14 +17,14 @@ import (
 	"indoubt/ledger"
 	"indoubt/ledger/need"
 	"indoubt/ledger/postgres/pgtest"
-	"indoubt/ledger/tables"
+	"indoubt/ledger/store"
 )
 
 func TestInfo(t *testing.T) {
 	s := opened(t, made(t), Options{})
 	need.OK(t, tell(s, "a"))
 	i, err := s.Info(ctx)
-	if err != nil || i.ID == "" || i.LastSeq == 0 || i.Schema != 1 || time.Since(i.LastWrite) > time.Minute || i.LastWrite.Before(i.CreatedAt) || !strings.HasPrefix(i.Path, "postgres://") {
+	if err != nil || i.ID == "" || i.LastSeq == 0 || i.Schema != store.Schema || time.Since(i.LastWrite) > time.Minute || i.LastWrite.Before(i.CreatedAt) || !strings.HasPrefix(i.Path, "postgres://") {
 		t.Fatalf("%+v, %v", i, err)
 	}
 	need.OK(t, tell(s, "b"))
@@ -66,7 +66,7 @@ func TestEveryEventOnce(t *testing.T) {
 
 	// One transaction stays open in another database, one in this.
 	open := map[string]*pgconn.PgConn{}
-	for to, does := range map[string]string{other: "SELECT pg_current_xact_id()", url: "INSERT INTO indoubt.events (id, verb, actor) VALUES ('long', 'test', 'pg')"} {
+	for to, does := range map[string]string{other: "SELECT pg_current_xact_id()", url: "INSERT INTO indoubt.ev (id, verb, actor) VALUES ('long', 'test', 'pg')"} {
 		conn, err := pgconn.Connect(ctx, to)
 		need.OK(t, err)
 		defer conn.Close(ctx)
@@ -80,9 +80,12 @@ func TestEveryEventOnce(t *testing.T) {
 	for w := range 16 {
 		writers.Go(func() {
 			for n := range each {
-				err := s.Update(ctx, func(tx tables.Tx) error {
+				err := database{s.handle}.Update(ctx, func(tx store.Tx) error {
 					for part := range 1 + rand.N(3) {
-						if _, err := tx.Exec(`INSERT INTO events (id, verb, actor) VALUES (?, 'test', 'pg')`, fmt.Sprintf("%d-%d-%d", w, n, part)); err != nil {
+						if _, err := tx.Exec(`INSERT INTO ev (id, verb, actor) VALUES (?, 'test', 'pg')`, fmt.Sprintf("%d-%d-%d", w, n, part)); err != nil {
+							return err
+						}
+						if err := store.One(tx, []any{new(int64)}, `SELECT 1`); err != nil { // sends it
 							return err
 						}
 						time.Sleep(rand.N(20 * time.Millisecond))
@@ -119,7 +122,7 @@ func TestEveryEventOnce(t *testing.T) {
 		})
 	}
 	writers.Wait()
-	if n := scalar(t, s, `SELECT count(*) FROM events`); n < 16*each {
+	if n := scalar(t, s, `SELECT count(*) FROM ev`); n < 16*each {
 		t.Fatalf("%d events", n)
 	}
 	all := told(t, s)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 	"strconv"
+	"strings"
 
 	"indoubt/ledger"
 	"indoubt/ledger/store"
@@ -26,7 +27,7 @@ func (s *Store) Follow(ctx context.Context, after ledger.Cursor, limit int) (eve
 	var found []spot
 	var look snapshot
 	err = s.looked(ctx, seen, func(tx store.Tx, now snapshot) error {
-		look = now
+		look, seen = now, seen.in(now.system)
 		where, args := seen.behind(nil)
 		shown, args := look.shown(args)
 		ask := func(more string, args ...any) (spots []spot, err error) {
@@ -57,19 +58,32 @@ func (s *Store) Follow(ctx context.Context, after ledger.Cursor, limit int) (eve
 }
 
 // looked reads what had ended, behind a place: a standby does not list what runs on its primary, so it
-// is asked of each transaction before anything is read.
+// is asked of each transaction before anything is read. In another system than the ledger is at home in,
+// numbers of transactions say nothing yet, and there is no news.
 func (s *Store) looked(ctx context.Context, seen snapshot, read func(store.Tx, snapshot) error) error {
 	var now snapshot
 	standby := false
 	look := func(tx store.Tx) error {
-		var text string
-		if err := store.One(tx, []any{&standby, &text}, `SELECT pg_is_in_recovery(), CAST(pg_current_snapshot() AS text)`); err != nil {
+		var text, here, home string
+		var timeline int64
+		if err := store.One(tx, []any{&standby, &text, &here, &home, &timeline}, `SELECT pg_is_in_recovery(), CAST(pg_current_snapshot() AS text), coalesce(indoubt.home(), ''),
+			coalesce((SELECT value FROM meta WHERE name = 'home'), ''), coalesce((SELECT place >> 40 FROM ev ORDER BY place DESC LIMIT 1), 0)`); err != nil {
 			return err
 		}
-		if err := now.server(text); err != nil || !standby {
+		now.system, _, _ = strings.Cut(home, ".")
+		if !standby {
+			system, line, _ := strings.Cut(here, ".")
+			line, _, _ = strings.Cut(line, ".")
+			if system != now.system {
+				now = snapshot{system: now.system, max: seen.max, running: seen.running, foreign: true}
+				return nil
+			}
+			timeline, _ = strconv.ParseInt(line, 16, 64)
+		}
+		if err := now.server(text, timeline); err != nil || !standby {
 			return err
 		}
-		return now.ended(tx, seen)
+		return now.ended(tx, seen.in(now.system), timeline<<40)
 	}
 	err := database{s.handle}.View(ctx, func(tx store.Tx) error {
 		if err := look(tx); err != nil || standby {
@@ -85,27 +99,34 @@ func (s *Store) looked(ctx context.Context, seen snapshot, read func(store.Tx, s
 
 // ended asks of the transactions that were not seen to have ended which of them run. Those below the
 // oldest that runs have all ended.
-func (s *snapshot) ended(tx store.Tx, seen snapshot) error {
+func (s *snapshot) ended(tx store.Tx, seen snapshot, timeline int64) error {
 	s.running = nil
+	var ran []int64
+	for _, x := range seen.running {
+		ran = append(ran, max(0, x-timeline))
+	}
 	_, err := store.Collect(tx, func(rows store.Rows) (none struct{}, err error) {
 		var x, high int64
 		var runs bool
 		if err = rows.Scan(&x, &high, &runs); runs {
-			s.running = append(s.running, x)
+			s.running = append(s.running, x+timeline)
 		}
-		s.max = high
+		s.max = high + timeline
 		return none, err
 	}, `WITH now AS MATERIALIZED (SELECT CAST(CAST(pg_snapshot_xmin(s) AS text) AS bigint) AS low, CAST(CAST(pg_snapshot_xmax(s) AS text) AS bigint) AS high
 			FROM pg_current_snapshot() s),
 		waits AS (SELECT x FROM unnest(CAST(? AS bigint[])) x, now WHERE x >= low UNION SELECT x FROM now, generate_series(greatest(low, ?), high - 1) x)
 		SELECT coalesce(x, 0), high, x IS NOT NULL FROM now LEFT JOIN waits ON pg_xact_status(CAST(CAST(x AS text) AS xid8)) = 'in progress' ORDER BY x`,
-		"{"+joined(seen.running)+"}", seen.max)
+		"{"+joined(ran)+"}", max(0, seen.max-timeline))
 	return err
 }
 
 // here is the place behind all that can be seen now.
 func (s *Store) here(ctx context.Context) (at ledger.Cursor, err error) {
 	err = s.looked(ctx, beginning, func(_ store.Tx, now snapshot) error {
+		if now.foreign {
+			now.max = 1 << 62
+		}
 		at = now.cursor()
 		return nil
 	})

@@ -67,7 +67,8 @@ func (s *Store) Adopt(ctx context.Context, actor ledger.Actor) error {
 		}
 		system, _, _ := strings.Cut(home, ".")
 		if !strings.HasPrefix(meta[metaHome], system+".") { // numbers of transactions of another system say nothing here
-			if err := t.script(`ALTER TABLE indoubt.ev DISABLE TRIGGER USER; UPDATE indoubt.ev SET place = 3 WHERE place > 3;
+			if err := t.script(`ALTER TABLE indoubt.ev DISABLE TRIGGER USER; UPDATE indoubt.ev SET place = ` + decimal(adopted) + `
+				WHERE seq < coalesce((SELECT seq FROM indoubt.ev WHERE op = 0 AND id = indoubt.home()), 9223372036854775807);
 				DELETE FROM indoubt.total; ALTER TABLE indoubt.ev ENABLE TRIGGER USER`); err != nil {
 				return err
 			}

@@ -31,7 +31,7 @@ END $$;
 GRANT USAGE ON SCHEMA indoubt TO indoubt_reader, indoubt_writer, indoubt_engine, indoubt_operator;
 GRANT SELECT ON ALL TABLES IN SCHEMA indoubt TO indoubt_reader, indoubt_writer, indoubt_engine, indoubt_operator;
 
-GRANT SELECT ON ALL SEQUENCES IN SCHEMA indoubt TO indoubt_writer, indoubt_engine, indoubt_operator;
+GRANT USAGE ON ALL SEQUENCES IN SCHEMA indoubt TO indoubt_writer, indoubt_engine, indoubt_operator;
 
 GRANT INSERT ON indoubt.intent, indoubt.settle TO indoubt_writer;
 GRANT INSERT ON indoubt.op, indoubt.price TO indoubt_writer, indoubt_engine, indoubt_operator;

@@ -9,8 +9,11 @@ import (
 	"indoubt/ledger"
 )
 
-// snapshot says which transactions had ended: those below max, but for those that ran.
+// snapshot says which transactions had ended: those below max, but for those that ran. They are numbered
+// as the places of events are, with the timeline of the log before them.
 type snapshot struct {
+	system  string
+	foreign bool // the ledger is not at home in the system
 	max     int64
 	running []int64 // ascending, all below max
 }
@@ -23,18 +26,21 @@ func snapshotOf(c ledger.Cursor) (s snapshot, err error) {
 	if c == "" || c == "0" {
 		return beginning, nil
 	}
-	last, running, _ := strings.Cut(string(c), ":")
-	if !s.read(last, running) || s.cursor() != c {
-		return s, &ledger.CursorError{Cursor: c}
+	parts := strings.Split(string(c), ":")
+	if len(parts) == 3 {
+		s.system = parts[0]
+		if s.read(parts[1], parts[2]) && s.cursor() == c {
+			return s, nil
+		}
 	}
-	return s, nil
+	return s, &ledger.CursorError{Cursor: c}
 }
 
 func (s snapshot) cursor() ledger.Cursor {
 	if s.max <= beginning.max {
 		return "0"
 	}
-	return ledger.Cursor(decimal(s.max) + ":" + joined(s.running))
+	return ledger.Cursor(s.system + ":" + decimal(s.max) + ":" + joined(s.running))
 }
 
 func (s *snapshot) read(last, running string) bool {
@@ -57,13 +63,29 @@ func (s *snapshot) read(last, running string) bool {
 }
 
 // server reads a snapshot as PostgreSQL writes it: xmin:xmax:running,running.
-func (s *snapshot) server(text string) error {
+func (s *snapshot) server(text string, timeline int64) error {
 	parts := strings.Split(text, ":")
 	if len(parts) != 3 || !s.read(parts[1], parts[2]) {
 		return fmt.Errorf("%q is not a snapshot", text)
 	}
+	s.max += timeline << 40
+	for i := range s.running {
+		s.running[i] += timeline << 40
+	}
 	return nil
 }
+
+// in is what was seen, as it is in a system. What another system had seen is below all that is told in this
+// one since it was adopted there.
+func (s snapshot) in(system string) snapshot {
+	if s.system != "" && s.system != system {
+		s = snapshot{max: adopted + 1}
+	}
+	return s
+}
+
+// adopted is the place of what was told in another system.
+const adopted = 3
 
 func joined(xids []int64) string {
 	text := make([]string, len(xids))
@@ -90,7 +112,7 @@ func (s snapshot) shown(args []any) (string, []any) {
 
 // until is what is seen once everything below a transaction was looked at.
 func (s snapshot) until(cut int64, look snapshot) snapshot {
-	next := snapshot{max: max(s.max, cut)}
+	next := snapshot{system: look.system, max: max(s.max, cut)}
 	running := look.running
 	if s.max > cut {
 		running = nil

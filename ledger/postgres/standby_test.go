@@ -1,4 +1,4 @@
-//go:build unported
+//go:build soak
 
 package postgres
 
@@ -15,7 +15,7 @@ import (
 	"indoubt/ledger"
 	"indoubt/ledger/need"
 	"indoubt/ledger/postgres/pgtest"
-	"indoubt/ledger/tables"
+	"indoubt/ledger/store"
 )
 
 // A standby does not say which transactions of its primary run. Its followers see each
@@ -46,9 +46,12 @@ func TestAStandbyIsFollowed(t *testing.T) {
 	for w := range 8 {
 		writers.Go(func() {
 			for n := range 10 {
-				err := primary.Update(ctx, func(tx tables.Tx) error {
+				err := database{primary.handle}.Update(ctx, func(tx store.Tx) error {
 					for part := range 2 {
-						if _, err := tx.Exec(`INSERT INTO events (id, verb, actor) VALUES (?, 'test', 'pg')`, fmt.Sprintf("%d-%d-%d", w, n, part)); err != nil {
+						if _, err := tx.Exec(`INSERT INTO ev (id, verb, actor) VALUES (?, 'test', 'pg')`, fmt.Sprintf("%d-%d-%d", w, n, part)); err != nil {
+							return err
+						}
+						if err := store.One(tx, []any{new(int64)}, `SELECT 1`); err != nil { // sends it
 							return err
 						}
 						time.Sleep(rand.N(30 * time.Millisecond))

@@ -1,4 +1,4 @@
-//go:build unported
+//go:build soak
 
 package postgres
 
@@ -54,13 +54,13 @@ func TestI3_APrimaryThatComesBack(t *testing.T) {
 	need.OK(t, second.Up())
 	reconnect()
 	need.Equal(t, begin("on the third"), ledger.AnswerBegun)
-	need.Equal(t, strings.TrimSpace(psql(t, third.URL("ledger"), `SELECT count(*) FROM indoubt.operations WHERE key = 'on the third'`)), "1")
+	need.Equal(t, strings.TrimSpace(psql(t, third.URL("ledger"), `SELECT count(*) FROM indoubt.op WHERE name = 'on the third'`)), "1")
 }
 
 // settled waits until a standby has what its primary has.
 func settled(t *testing.T, primary, standby *pgtest.Cluster) {
 	t.Helper()
-	count := func(c *pgtest.Cluster) string { return psql(t, c.URL("ledger"), `SELECT count(*) FROM indoubt.events`) }
+	count := func(c *pgtest.Cluster) string { return psql(t, c.URL("ledger"), `SELECT count(*) FROM indoubt.ev`) }
 	for end := time.Now().Add(amply); count(primary) != count(standby); time.Sleep(20 * time.Millisecond) {
 		need.Must(t, time.Now().Before(end), "the standby does not follow")
 	}
@@ -81,5 +81,5 @@ func TestI3_APoolerThatGoesBackToAnOldPrimary(t *testing.T) {
 		said := (*Error)(nil)
 		need.That(t, errors.As(err, &said) && said.Code == Old && strings.HasPrefix(said.Why, "127.0.0.1:"), "%v", err)
 	}
-	need.Equal(t, psql(t, url, `SELECT count(*) FROM indoubt.operations`), "1")
+	need.Equal(t, psql(t, url, `SELECT count(*) FROM indoubt.op`), "1")
 }

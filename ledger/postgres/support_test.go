@@ -79,3 +79,14 @@ func begun(key string) ledger.BeginRequest {
 	return ledger.BeginRequest{ChangeID: ledger.NewID(), OperationID: ledger.NewID(), AttemptID: ledger.NewID(), Kind: "charge", Key: key,
 		Deadline: time.Minute, Sender: "pipeline", Actor: ledger.Actor{Name: "pipeline", Machine: true}}
 }
+
+// told are the ids of the events, in their order.
+func told(t testing.TB, s *Store) (ids []string) {
+	t.Helper()
+	events, err := s.History(ctx, ledger.HistoryQuery{Limit: 100_000})
+	need.OK(t, err)
+	for _, e := range events {
+		ids = append(ids, e.ID)
+	}
+	return ids
+}

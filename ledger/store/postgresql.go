@@ -14,7 +14,7 @@ import (
 var PostgreSQLSchema = sync.OnceValue(func() string {
 	text, bounds := unbounded(fill(template, inPostgreSQL))
 	head, guards := guards(text)
-	out := []string{"CREATE SCHEMA indoubt; SET LOCAL search_path = indoubt;", asText.ReplaceAllString(head, `text COLLATE "C"`)}
+	out := []string{"CREATE SCHEMA indoubt; SET LOCAL search_path = indoubt; CREATE SEQUENCE op_seq; CREATE SEQUENCE ev_seq;", asText.ReplaceAllString(head, `text COLLATE "C"`)}
 	for _, g := range guards {
 		if g.what == "refuse" && g.when != "DELETE" && bounds[g.table] != nil {
 			g.rules = append([]rule{{"a value of " + g.table + " is out of its bounds", "(" + strings.Join(bounds[g.table], " AND ") + ") IS FALSE"}}, g.rules...)
@@ -23,6 +23,10 @@ var PostgreSQLSchema = sync.OnceValue(func() string {
 	}
 	return strings.Join(out, "\n")
 })
+
+// feedPlace is where an event is in the feed: its transaction, and before that the timeline of the log. On a
+// standby that is promoted numbers of transactions are given again.
+const feedPlace = "(('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::bigint << 40) + pg_current_xact_id()::text::bigint"
 
 // asText: texts are compared by their bytes, in whatever language the database is.
 var asText = regexp.MustCompile(`\bTEXT\b`)
@@ -33,7 +37,7 @@ func inPostgreSQL(kind, of string) string {
 	case "schema":
 		return "indoubt."
 	case "number":
-		return "bigint GENERATED ALWAYS AS IDENTITY"
+		return "bigint"
 	case "int":
 		if of != "" {
 			return "(" + strings.TrimPrefix(of, "of ") + ")::bigint"
@@ -52,13 +56,13 @@ func inPostgreSQL(kind, of string) string {
 	case "who":
 		return "session_user::text" // it knows who writes
 	case "numbered":
-		return of + " <> currval('indoubt.TABLE_seq_seq')"
+		return of + " IS NOT NULL"
 	case "object":
 		return "json_build_object(" + of + ")"
 	case "array":
 		return "json_build_array(" + of + ")"
 	case "place": // of a follower: numbers of events are given before their transactions end
-		return ",\n  place    bigint NOT NULL DEFAULT pg_current_xact_id()::text::bigint,\n  db_user  TEXT NOT NULL DEFAULT session_user"
+		return ",\n  place    bigint NOT NULL DEFAULT " + feedPlace + ",\n  db_user  TEXT NOT NULL DEFAULT session_user"
 	case "by":
 		return "CREATE INDEX ev_by_place ON ev (place, seq);"
 	}
@@ -104,6 +108,9 @@ func (g guard) postgreSQL() string {
 		}
 		body.WriteString("  " + refuse + "\n")
 	}
+	if g.what == "refuse" && g.when == "INSERT" { // without guards, as in a dump that is being restored, nothing has a number
+		fmt.Fprintf(&body, "  NEW.seq := nextval('indoubt.%s_seq');\n", g.table)
+	}
 	switch {
 	case g.do != "" && g.condition != "":
 		fmt.Fprintf(&body, "  IF %s THEN %s; END IF;\n", g.condition, g.do)
@@ -120,7 +127,7 @@ func (g guard) postgreSQL() string {
 	return fmt.Sprintf(`CREATE FUNCTION %[1]s() RETURNS trigger LANGUAGE plpgsql%[2]s AS $$ BEGIN
 %[3]s  RETURN %[4]s; END $$;
 CREATE TRIGGER %[1]s %[5]s %[6]s ON %[7]s FOR EACH ROW EXECUTE FUNCTION %[1]s();`,
-		g.name(), rights, strings.ReplaceAll(body.String(), "TABLE", g.table), result, g.timing(), g.when, g.table)
+		g.name(), rights, body.String(), result, g.timing(), g.when, g.table)
 }
 
 // cheap is what PostgreSQL asks first of a condition, because it runs no query: where that is
