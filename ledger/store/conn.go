@@ -211,6 +211,10 @@ func dialect(query string) string {
 		case "in":
 			first, text, _ := strings.Cut(of, ", ")
 			of = "instr(" + text + ", " + first + ") > 0"
+		case "place": // of an event e in the feed
+			of = "e.seq"
+		case "ended":
+			of = "9223372036854775807"
 		case "take":
 			of = "DELETE FROM " + of
 		case "by":

@@ -178,6 +178,10 @@ func PostgreSQL(query string, args []any) string {
 			return "bigint"
 		case "by":
 			return ""
+		case "place":
+			return "e.place"
+		case "ended": // what is below has ended
+			return "(" + strings.Replace(feedPlace, "pg_current_xact_id()", "pg_snapshot_xmin(pg_current_snapshot())", 1) + " - 1)"
 		case "take": // to delete is a right over the whole table
 			return "UPDATE " + of + " SET looks = -1"
 		case "text":

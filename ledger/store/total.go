@@ -43,18 +43,18 @@ func sumsOf(tx Tx, most int64) (s sums, err error) {
 	}, `SELECT what, n FROM total`); err != nil {
 		return s, err
 	}
-	from := int64(s.n[what{place, "", ""}])
-	var last int64
-	if err = one(tx, []any{&last}, `SELECT coalesce(max(seq), 0) FROM ev`); err != nil {
-		return s, err
+	from, last := int64(s.n[what{place, "", ""}]), int64(math.MaxInt64)
+	if most < last { // as far as nothing can come between any more
+		if err = one(tx, []any{&last, &s.behind}, `SELECT coalesce(max(few.at), ?), count(*) FROM (SELECT {place} AS at FROM ev e
+			WHERE {place} > ? AND {place} <= {ended} ORDER BY 1 LIMIT ?) AS few`, from, from, most); err != nil {
+			return s, err
+		}
 	}
-	last = min(last-from, most) + from
 	add := func(w what, n int) {
 		s.n[w] += n
 		s.moved = append(s.moved, w)
 	}
-	s.behind = last - from
-	add(what{place, "", ""}, int(s.behind))
+	add(what{place, "", ""}, int(last-from))
 	_, err = collect(tx, func(rows Rows) (none struct{}, err error) {
 		var kind, before, state, class string
 		var doubt bool
@@ -69,7 +69,7 @@ func sumsOf(tx Tx, most int64) (s sums, err error) {
 		}
 		return none, err
 	}, `SELECT o.kind, e.before, e.state, e.facts ->> 'doubt' IS NOT NULL, coalesce(e.facts ->> 'doubt', ''), count(*) FROM ev e
-		CROSS JOIN op o ON o.seq = e.op WHERE e.seq > ? AND e.seq <= ? AND e.before <> e.state GROUP BY 1, 2, 3, 4, 5`, from, last)
+		CROSS JOIN op o ON o.seq = e.op WHERE {place} > ? AND {place} <= ? AND e.before <> e.state GROUP BY 1, 2, 3, 4, 5`, from, last)
 	return s, err
 }
 
