@@ -1,4 +1,4 @@
-//go:build unported
+//go:build soak
 
 package postgres
 
@@ -16,9 +16,8 @@ import (
 // drops settings, transactions have the isolation that the database's owner wants.
 func TestI10_AConflictIsTriedAgain(t *testing.T) {
 	for _, c := range []struct{ name, isolation, holds, wants string }{
-		{"40P01", "read committed", `SELECT 1 FROM indoubt.attempts WHERE operation_id = '%s' FOR UPDATE`, `SELECT 1 FROM indoubt.operations WHERE id = '%s' FOR UPDATE`},
-		{"40001 repeatable read", "repeatable read", `UPDATE indoubt.operations SET parked_until = parked_until WHERE id = '%s'`, `SELECT '%s'`},
-		{"40001 serializable", "serializable", `UPDATE indoubt.operations SET parked_until = parked_until WHERE id = '%s'`, `SELECT '%s'`},
+		{"40001 repeatable read", "repeatable read", `UPDATE indoubt.op SET parked_until = parked_until WHERE id = '%s'`, `SELECT '%s'`},
+		{"40001 serializable", "serializable", `UPDATE indoubt.op SET parked_until = parked_until WHERE id = '%s'`, `SELECT '%s'`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			url := made(t)
@@ -47,7 +46,7 @@ func TestI10_AConflictIsTriedAgain(t *testing.T) {
 			need.OK(t, <-settled)
 			rec := need.Get(s.Read(ctx, ledger.Locator{ID: o.ID}))(t)
 			need.That(t, rec.Operation.State == ledger.Committed && rec.Operation.Version == 2 && len(rec.Attempts) == 1, "%+v", rec.Operation)
-			need.Equal(t, scalar(t, looks, `SELECT count(*) FROM events`), 2, "a begin and a settle")
+			need.Equal(t, scalar(t, looks, `SELECT count(*) FROM ev`), 2, "a begin and a settle")
 		})
 	}
 }

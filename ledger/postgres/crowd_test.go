@@ -1,4 +1,4 @@
-//go:build unported
+//go:build soak
 
 package postgres
 
@@ -44,5 +44,7 @@ func TestI3_ManyProcessesPlay(t *testing.T) {
 		t.Errorf("seed %d: %+v", seed, found)
 	}
 	need.That(t, len(acknowledged) >= rounds*players*seats, "seed %d: only %d changes", seed, len(acknowledged))
-	t.Logf("seed %d: %d changes: %s", seed, len(acknowledged), strings.TrimSpace(strings.ReplaceAll(psql(t, url, `SELECT verb, count(*) FROM indoubt.events GROUP BY 1 ORDER BY 1`), "\n", ", ")))
+	t.Logf("seed %d: %d changes: %s", seed, len(acknowledged), strings.TrimSpace(strings.ReplaceAll(psql(t, url, `SELECT verb, count(*) FROM indoubt.ev GROUP BY 1 ORDER BY 1`), "\n", ", ")))
 }
+
+func init() { others["INDOUBT_TEST_PLAYS"] = play }

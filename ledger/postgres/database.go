@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"reflect"
 	"strings"
 	"time"
@@ -259,9 +260,19 @@ func (t *tx) exchange(b *pgx.Batch, take func(pgx.BatchResults) error) (err erro
 	if closed := answers.Close(); err == nil {
 		err = closed
 	}
-	if err != nil && pgconn.Timeout(err) && t.ctx.Err() == nil {
+	switch {
+	case err == nil:
+	case pgconn.Timeout(err) && t.ctx.Err() == nil:
 		err = errSilent
+	case conn.IsClosed() && !definite(err):
+		err = fmt.Errorf("%w: %w", net.ErrClosed, err)
 	}
+	return err
+}
+
+// Lock keeps others from changing an operation that an event is told of.
+func (t *tx) Lock(seq int64) error {
+	_, err := t.ask(`SELECT FROM indoubt.op WHERE seq = $1 FOR UPDATE`, seq)
 	return err
 }
 
@@ -297,19 +308,25 @@ func (t *tx) commit() error {
 	t.ctx = context.WithoutCancel(t.ctx) // a commit that was sent is waited for
 	warned(t.pooled.Conn().PgConn())
 	a, err := t.ask("COMMIT")
-	var said *pgconn.PgError
 	switch {
 	case err == nil && a.warned:
 		err = &lostCommit{errBrokenOff}
 	case err == nil && a.tag.String() != "COMMIT":
 		err = fmt.Errorf("the server answered COMMIT with %s", a.tag)
-	case err != nil && !(errors.As(err, &said) && said.SeverityUnlocalized == "ERROR"): // one that ends a session does not say that it undid it
+	case err != nil && !definite(err):
 		err = &lostCommit{err}
 	}
 	if err == nil && t.loud {
 		t.notifier.notify()
 	}
 	return err
+}
+
+// definite reports whether the server has said that it undid the transaction. One that
+// ends a session says nothing of the kind.
+func definite(err error) bool {
+	var said *pgconn.PgError
+	return errors.As(err, &said) && said.SeverityUnlocalized == "ERROR"
 }
 
 const warnedKey = "indoubt.warned"
@@ -376,6 +393,8 @@ func values(args []any) []any {
 		switch v := arg.(type) {
 		case store.Pattern:
 			out[i] = patternEscaper.Replace(string(v))
+		case store.JSON:
+			out[i] = utf8Text(readable(string(v)))
 		default:
 			if r := reflect.ValueOf(arg); r.IsValid() && r.Kind() == reflect.String {
 				out[i] = utf8Text(r.String())
@@ -433,6 +452,8 @@ func (f *found) Scan(dest ...any) error {
 				return err
 			}
 			row[i] = n.Int64
+		case string:
+			row[i] = asWritten(v)
 		case bool:
 			row[i] = map[bool]int64{true: 1}[v]
 		}

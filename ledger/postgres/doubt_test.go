@@ -1,4 +1,4 @@
-//go:build unported
+//go:build soak
 
 package postgres
 
@@ -16,32 +16,23 @@ import (
 	"indoubt/ledger"
 	"indoubt/ledger/need"
 	"indoubt/ledger/postgres/pgtest"
-	"indoubt/ledger/tables"
+	"indoubt/ledger/store"
 )
 
-// once runs a change that calls before the exchange with the server that commits it, the
-// first time it is made: the only one, or one after a question. Made again it looks at the
-// history first, as all changes do. No one is told of it.
-func once(s *Store, whole bool, id string, between func(try int)) error {
+// noted is a change that calls before what commits it is sent. As all changes do, it looks at the
+// history first.
+func noted(s *Store, id string, between func(try int)) error {
 	tries := 0
-	return s.Update(ctx, func(tx tables.Tx) error {
-		if err := tx.(*session).connect(); err != nil {
+	return database{s.handle}.Update(ctx, func(t store.Tx) error {
+		tries++
+		found := 0
+		if err := store.One(t, []any{&found}, `SELECT count(*) FROM ev WHERE id = ?`, id); err != nil || found > 0 {
 			return err
 		}
-		if tries++; !whole || tries > 1 {
-			found := 0
-			rows, err := tx.Query(`SELECT count(*) FROM events WHERE id = ?`, id)
-			if err == nil {
-				rows.Next()
-				err = rows.Scan(&found)
-			}
-			if err != nil || found > 0 {
-				return err
-			}
-		}
 		between(tries)
-		tx.(*session).Known(id)
-		return tx.Quietly(`INSERT INTO events (id, verb, actor) VALUES (?, 'test', 'pg')`, id)
+		_, err := t.Exec(`INSERT INTO ev (id, verb, actor) VALUES (?, 'test', 'pg')`, id)
+		t.(*tx).loud = false // no one is told: that takes a round trip beside
+		return err
 	})
 }
 
@@ -55,10 +46,10 @@ func firstTime(do func()) func(int) {
 
 // exchange is how many bytes the exchange of a COMMIT has each way, once the statements
 // are prepared.
-func exchange(t *testing.T, r *pgtest.Relay, s *Store, whole bool) (up, down int) {
+func exchange(t *testing.T, r *pgtest.Relay, s *Store) (up, down int) {
 	t.Helper()
 	for i := range 3 {
-		need.OK(t, once(s, whole, fmt.Sprintf("warm-%d", i), func(int) { r.Arm(-1, -1) }))
+		need.OK(t, noted(s, fmt.Sprintf("warm-%d", i), func(int) { r.Arm(-1, -1) }))
 		up, down = r.Disarm()
 	}
 	need.Must(t, up >= 50 && down >= 20, "an exchange of %d and %d bytes", up, down)
@@ -82,25 +73,22 @@ func cuts(t *testing.T, up, down int, at func(name string, up, down int)) {
 // I10: wherever the connection is cut while a change commits, the change is recorded
 // once, and its caller is told so.
 func TestI10_ACommitCutInEachMessage(t *testing.T) {
-	for _, c := range []struct {
-		mode  string
-		whole bool
-	}{{modes[0], false}, {modes[1], false}, {modes[0], true}} {
+	for _, mode := range modes {
 		url := made(t)
 		r, through := pgtest.Through(t, url)
-		s := opened(t, with(through, c.mode), Options{})
-		up, down := exchange(t, r, s, c.whole)
+		s := opened(t, with(through, mode), Options{})
+		up, down := exchange(t, r, s)
 		want := []string{"warm-0", "warm-1", "warm-2"}
 		cuts(t, up, down, func(name string, up, down int) {
-			if err := once(s, c.whole, name, firstTime(func() { r.Arm(up, down) })); err != nil {
-				t.Errorf("%v: cut at %s: %v", c, name, err)
+			if err := noted(s, name, firstTime(func() { r.Arm(up, down) })); err != nil {
+				t.Errorf("%s: cut at %s: %v", mode, name, err)
 			}
 			want = append(want, name)
 		})
 		got := told(t, s)
 		slices.Sort(got)
 		slices.Sort(want)
-		need.Must(t, slices.Equal(got, want), "%v: %d changes are recorded, want %d: %v", c, len(got), len(want), got)
+		need.Must(t, slices.Equal(got, want), "%s: %d changes are recorded, want %d: %v", mode, len(got), len(want), got)
 	}
 }
 
@@ -110,7 +98,7 @@ func TestI10_ACommitThatIsLateToBegin(t *testing.T) {
 	url := made(t)
 	r, through := pgtest.Through(t, url)
 	s, late := opened(t, through, Options{}), opened(t, url, Options{})
-	err := once(s, true, "c", func(try int) {
+	err := noted(s, "c", func(try int) {
 		switch try {
 		case 1:
 			r.Arm(0, -1)
@@ -129,15 +117,15 @@ func TestI10_ACommitThatIsLateToBegin(t *testing.T) {
 // Where the server cannot be asked, the caller is told that nothing is known, and the
 // change is recorded once or not at all.
 func TestI1_ACommitThatIsNotKnown(t *testing.T) {
-	for _, whole := range []bool{false, true} {
+	{
 		url := made(t)
 		r, through := pgtest.Through(t, url)
 		s := opened(t, with(through, "pool_max_conns=1"), Options{}) // another one would still be there to ask
-		up, down := exchange(t, r, s, whole)
+		up, down := exchange(t, r, s)
 		s.asking = 20 * time.Millisecond
 		unknown := map[string]bool{}
 		cuts(t, up, down, func(name string, up, down int) {
-			err := once(s, whole, name, firstTime(func() { r.Arm(up, down); r.Leave() }))
+			err := noted(s, name, firstTime(func() { r.Arm(up, down); r.Leave() }))
 			if !errors.Is(err, ledger.ErrUnknown) || !strings.HasPrefix(err.Error(), "cannot tell whether the change is recorded") {
 				t.Fatalf("cut at %s: %v", name, err)
 			}
@@ -168,8 +156,8 @@ func TestASilentNetwork(t *testing.T) {
 	s := opened(t, through+"&connect_timeout=1", Options{})
 	s.silence, s.asking, s.polling = 1500*time.Millisecond, 300*time.Millisecond, 50*time.Millisecond
 	news := s.Watch(t.Context())
-	for name, whole := range map[string]bool{"asks first": false, "whole": true} {
-		err := once(s, whole, name, firstTime(func() { r.Silence(true) }))
+	for _, name := range []string{"once", "again"} {
+		err := noted(s, name, firstTime(func() { r.Silence(true) }))
 		need.That(t, errors.Is(err, ledger.ErrUnknown), "%s: a change that was sent: %v", name, err)
 		if err := tell(s, "not sent"); !errors.Is(err, ledger.ErrLost) {
 			t.Errorf("%s: a change that could not be sent: %v", name, err)
@@ -181,7 +169,7 @@ func TestASilentNetwork(t *testing.T) {
 	}
 	got := told(t, s)
 	slices.Sort(got)
-	if want := []string{"asks first, later", "whole, later"}; !slices.Equal(got, want) {
+	if want := []string{"again, later", "once, later"}; !slices.Equal(got, want) {
 		t.Errorf("recorded: %v, want %v", got, want)
 	}
 	for len(news) > 0 {
@@ -206,7 +194,7 @@ func TestAConnectionThatIsLost(t *testing.T) {
 		idle()
 		need.OK(t, tell(s, fmt.Sprint(i)))
 		r.Drop()
-		if n := scalar(t, s, `SELECT count(*) FROM events`); n != int64(i+1) {
+		if n := scalar(t, s, `SELECT count(*) FROM ev`); n != int64(i+1) {
 			t.Fatalf("%d events", n)
 		}
 	}
@@ -215,7 +203,7 @@ func TestAConnectionThatIsLost(t *testing.T) {
 	began := time.Now()
 	for what, err := range map[string]error{
 		"a change": tell(s, "x"),
-		"a look":   s.View(ctx, func(q tables.Querier) error { _, err := q.Query(`SELECT 1`); return err }),
+		"a look":   database{s.handle}.View(ctx, func(tx store.Tx) error { _, err := tx.Query(`SELECT 1`); return err }),
 	} {
 		need.That(t, errors.Is(err, ledger.ErrLost), "%s: %T %v", what, err, err)
 	}

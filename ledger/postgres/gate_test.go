@@ -1,4 +1,4 @@
-//go:build unported
+//go:build soak
 
 package postgres
 
@@ -19,7 +19,7 @@ func TestI4_OneOfManyKeysBegins(t *testing.T) {
 	hosts := []*Store{opened(t, url, Options{}), opened(t, url, Options{})}
 	won := [3]int{}
 	for round := range 40 {
-		if round == 20 { // then no key is guessed to be new
+		if round == 20 {
 			need.OK(t, hosts[0].Hold(ctx, ledger.Hold{Scope: "kind:mail", Actor: begun("").Actor, Reason: "down", ChangeID: ledger.NewID()}))
 		}
 		digits := strings.Repeat("0", 28) + strconv.Itoa(1000+round)
@@ -70,7 +70,7 @@ func TestI4_OneOfManyKeysBegins(t *testing.T) {
 			other := (key + 1) % len(keys)
 			if keys[other] = "input-" + digits[:31] + "a"; other == 2 {
 				keys[other] = "INV-" + digits + "b"
-			} // a new key is guessed to be one that nothing stands for
+			}
 			for _, s := range hosts {
 				res := need.Get(ledger.Begin(ctx, s, request(other)))(t)
 				need.That(t, res.Answer == ledger.AnswerInDoubt && res.Gated && res.Operation.Key == req.Key, "round %d: %s of %s", round, res.Answer, res.Operation.Key)

@@ -1,4 +1,4 @@
-//go:build unported
+//go:build soak
 
 package postgres
 
@@ -135,3 +135,5 @@ func TestI10_AKilledServerLosesNothing(t *testing.T) {
 	found := need.Get(s.Deviations(ctx))(t)
 	need.That(t, len(found) == 0, "%+v", found)
 }
+
+func init() { others["INDOUBT_TEST_WANTS"] = want }

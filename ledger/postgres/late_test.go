@@ -1,4 +1,4 @@
-//go:build unported
+//go:build soak
 
 package postgres
 
@@ -64,11 +64,11 @@ func TestAServerWithoutRoom(t *testing.T) {
 	s := opened(t, url, Options{})
 	psql(t, url, `CREATE FUNCTION public.full() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
 		RAISE EXCEPTION USING ERRCODE = '53100', MESSAGE = 'could not extend file "base/5/16400": No space left on device'; END $$;
-		CREATE TRIGGER is_full BEFORE INSERT ON indoubt.attempts FOR EACH ROW EXECUTE FUNCTION public.full()`)
+		CREATE TRIGGER is_full BEFORE INSERT ON indoubt.op FOR EACH ROW EXECUTE FUNCTION public.full()`)
 	_, err := ledger.Begin(ctx, s, begun("no room"))
 	need.That(t, errors.Is(err, ledger.ErrFull) && strings.Contains(err.Error(), "has no room left (could not extend") && strings.Contains(err.Error(), "the server's disk"), "%v", err)
 	need.That(t, strings.HasPrefix(need.Get(s.Info(ctx))(t).Strained, "SERVER DISK FULL: "), "the screen does not say it")
-	psql(t, url, `DROP TRIGGER is_full ON indoubt.attempts`)
+	psql(t, url, `DROP TRIGGER is_full ON indoubt.op`)
 	need.Equal(t, need.Get(ledger.Begin(ctx, s, begun("no room")))(t).Answer, ledger.AnswerBegun)
 	need.Equal(t, need.Get(s.Info(ctx))(t).Strained, "")
 }

@@ -1,4 +1,4 @@
-//go:build unported
+//go:build soak
 
 package postgres
 
@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"indoubt/ledger"
 	"indoubt/ledger/need"
 	"indoubt/ledger/postgres/pgtest"
 )
@@ -94,7 +95,7 @@ func TestALedgerIsReachedAsLibpqDoesIt(t *testing.T) {
 			if x.says == "" {
 				need.OK(t, err)
 				defer s.Close()
-				need.OK(t, tell(s, x.name))
+				need.Get(ledger.Begin(ctx, s, begun(x.name)))(t)
 				for _, f := range s.Examine(ctx) {
 					need.That(t, f.Check != "connection" || f.Found == "encrypted", "it is %s", f.Found)
 				}

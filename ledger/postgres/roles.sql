@@ -69,6 +69,9 @@ CREATE OR REPLACE FUNCTION indoubt.op_role_insert() RETURNS trigger LANGUAGE plp
   IF NOT indoubt.may('record') THEN
     RAISE EXCEPTION USING ERRCODE = 'IN001', MESSAGE = 'this role records no operations: it needs the role indoubt_writer';
   END IF;
+  IF NEW.changed_at > (extract(epoch FROM clock_timestamp()) * 1000)::bigint + 1000 THEN
+    RAISE EXCEPTION USING ERRCODE = 'IN001', MESSAGE = 'nothing is told of the future';
+  END IF;
   IF NEW.machine = 0 AND NOT indoubt.may('decide') AND EXISTS (SELECT FROM indoubt.hold h WHERE h.begins = 1) THEN
     RAISE EXCEPTION USING ERRCODE = 'IN001', MESSAGE = 'to begin under a hold is for a person to decide: it needs the role indoubt_operator';
   END IF;
@@ -84,6 +87,9 @@ DECLARE
     IS DISTINCT FROM (OLD.mark, OLD.target, OLD.title, OLD.gate, OLD.verdict, OLD.effects, OLD.receipts::text, OLD.conflict, OLD.undelivered, OLD.policy, OLD.rank, OLD.by_word, OLD.person_at, OLD.parked_until);
   found text := '';
 BEGIN
+  IF NEW.changed_at > (extract(epoch FROM clock_timestamp()) * 1000)::bigint + 1000 AND changes THEN
+    RAISE EXCEPTION USING ERRCODE = 'IN001', MESSAGE = 'nothing is told of the future';
+  END IF;
   IF indoubt.may('decide') AND (OLD.state <> 'pending' OR NEW.state = 'pending' AND NEW.deadline_at = OLD.deadline_at) THEN
     RETURN NEW;
   END IF;
@@ -122,7 +128,7 @@ CREATE OR REPLACE FUNCTION indoubt.ev_role_insert() RETURNS trigger LANGUAGE plp
   IF pg_has_role(current_user, (SELECT nspowner FROM pg_namespace WHERE nspname = 'indoubt'), 'USAGE') THEN
     RETURN NEW;
   END IF;
-  IF NEW.verb IN ('policy', 'adopt', 'prune') OR NOT indoubt.may('decide') AND NOT (NEW.machine = 1 AND
+  IF NEW.at > (extract(epoch FROM clock_timestamp()) * 1000)::bigint + 1000 OR NEW.verb IN ('policy', 'adopt', 'prune') OR NOT indoubt.may('decide') AND NOT (NEW.machine = 1 AND
        (indoubt.may('check') AND NEW.verb NOT IN ('run', 'run_over', 'left_out', 'hold', 'release') OR NEW.op <> 0 AND (NEW.verb = 'note' OR NEW.verb IN ('tree', 'look') AND indoubt.began(NEW.op, NEW.n)))) THEN
     RAISE EXCEPTION USING ERRCODE = 'IN001', MESSAGE = 'this role tells nothing of that kind: a person does, with the role indoubt_operator, or the owner';
   END IF;

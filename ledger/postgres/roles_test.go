@@ -73,6 +73,8 @@ var attacks = []struct{ name, user, script, says string }{
 	{"a reader records by the view", "bob", `INSERT INTO intent (id, kind, key, actor) VALUES ('n', 'k', 'n', 'x')`, denied},
 	{"a reader settles", "bob", change("flying", "settle", 1, landed), denied},
 	{"a reader remarks", "bob", event("doubt", "note", "bob", 0), denied},
+	{"a writer tells of the future", "ci", `INSERT INTO ev (op, id, verb, actor, at) VALUES (1, 'n', 'note', 'x', 4000000000000)`, "this role tells nothing"},
+	{"a writer settles in the future", "ci", change("flying", "settle", 1, landed+", changed_at = 4000000000000"), "of the future"},
 	{"a writer sums up", "ci", `INSERT INTO total VALUES ('seq', 1)`, denied},
 	{"a privilege without a role records", "tom", beginSQL, denied},
 	{"a privilege without a role tells", "tom", event("doubt", "note", "tom", 1), denied},

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -17,7 +18,21 @@ const secret = "s3cr3t"
 
 var ctx = context.Background()
 
-func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
+// others is what this program does as another process of a test, by the variable that has its ledger.
+var others = map[string]func(url string) error{}
+
+func TestMain(m *testing.M) {
+	for role, plays := range others {
+		if url := os.Getenv(role); url != "" {
+			if err := plays(url); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(1)
+			}
+			return
+		}
+	}
+	os.Exit(pgtest.Main(m))
+}
 
 // made is the address of a new ledger.
 func made(t testing.TB) string {

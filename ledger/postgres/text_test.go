@@ -1,16 +1,11 @@
-//go:build unported
-
 package postgres
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
-	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -19,10 +14,6 @@ import (
 )
 
 // This file has the rules that need no server.
-
-const secret = "s3cr3t"
-
-var ctx = context.Background()
 
 // No address shows its password, whatever is wrong with it.
 func TestAPasswordIsNotShown(t *testing.T) {
@@ -70,35 +61,17 @@ func TestAPoolerThatHasLostItsServer(t *testing.T) {
 
 // A place says what was seen, and what is not one is refused.
 func TestPlaces(t *testing.T) {
-	for _, c := range []ledger.Cursor{"0", "7.1F.5@12:", "7.1F.5@12:3,11", "7.1F.5@12:3/20:13,14/7.5", "7.1F.5@1:/20:/7.5"} {
-		p, err := placeOf(c)
+	for _, c := range []ledger.Cursor{"0", "7:12:", "7:12:3,11"} {
+		p, err := snapshotOf(c)
 		if err != nil || p.cursor() != c {
 			t.Errorf("%s: %s, %v", c, p.cursor(), err)
 		}
 	}
-	for _, c := range []ledger.Cursor{"x", "-1", "1", "12", "12:12", "12:4,3", "012:", "12:/1", "12:3/20:", "99999999999999999999:", "0:", "12:3:", "12:3 ", "12:'", "@12:", "7@8@12:"} {
-		if p, err := placeOf("7.1@" + c); err == nil {
-			t.Errorf("7.1@%s is %+v", c, p)
-		}
-		if p, err := placeOf(c); err == nil {
+	for _, c := range []ledger.Cursor{"x", "-1", "1", "12", "7:12", "7:12:12", "7:12:4,3", "7:012:", "7:12:/1", "7:99999999999999999999:", "7:0:", "7:12:3:", "7:12:3 ", "7:12:'"} {
+		if p, err := snapshotOf(c); err == nil {
 			t.Errorf("%s is %+v", c, p)
 		}
 	}
-}
-
-// An answer that waited for a lock says little about the time: what is guessed with it
-// would be wrong until the clock is read again.
-func TestAWaitTellsNoTime(t *testing.T) {
-	at := func(s float64) ledger.Steady {
-		return ledger.Steady{Boot: "b", At: time.Duration(s * float64(time.Second))}
-	}
-	wall := time.Date(2026, 11, 23, 3, 0, 0, 0, time.UTC)
-	var m memory
-	m.tells(ledger.Moment{Wall: wall, Steady: at(100)}, at(100.002))
-	m.tells(ledger.Moment{Wall: wall.Add(time.Second), Steady: at(101)}, at(109)) // eight seconds for a lock
-	now, ok := m.now(func() ledger.Steady { return at(110) })
-	truth := wall.Add(10 * time.Second)
-	need.That(t, ok && !now.Wall.After(truth) && truth.Sub(now.Wall) < tolerance, "at %s it guesses %s, %v", truth, now.Wall, ok)
 }
 
 // A server is old where another database is known to follow its own, and only there.
@@ -134,13 +107,4 @@ func TestSomethingElseListens(t *testing.T) {
 	}()
 	_, err := Open(ctx, "postgres://maya@"+l.Addr().String()+"/fleet?sslmode=disable", Options{})
 	need.That(t, errors.Is(err, ledger.ErrLost) && strings.Contains(err.Error(), "; something else than PostgreSQL listens there") && !strings.Contains(err.Error(), "user="), "%v", err)
-}
-
-// refusalsOf are the words with which a schema refuses.
-func refusalsOf(t *testing.T, text string) (out []string) {
-	for _, m := range regexp.MustCompile(`(?:RAISE EXCEPTION|indoubt\.never\(|THEN|ELSE|wrong :=)\s*'([^' ]+ [^']{12,})'`).FindAllStringSubmatch(text, -1) {
-		out = append(out, m[1])
-	}
-	need.Must(t, len(out) >= 100, "only %d refusals", len(out))
-	return out
 }

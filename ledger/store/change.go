@@ -272,6 +272,11 @@ func (w *writing) write() error {
 				return err
 			}
 		}
+		if lock, is := w.tx.(interface{ Lock(op int64) error }); is && len(names) == 0 {
+			if err := lock.Lock(w.was.seq); err != nil {
+				return err
+			}
+		}
 		told := *e
 		told.ID, told.At, told.From, told.To, told.Version = w.id, w.now, w.is.o.State, w.is.o.State, w.is.o.Version
 		describe(told, &facts, &payload)
