@@ -129,7 +129,7 @@ func TestE2E_ALedgerInPostgreSQL(t *testing.T) {
 	say(2, "PostgreSQL", "init", "--roles", "--ledger", filepath.Join(s.dir, "file.db"))
 	say(1, "in a file", "init", "--home", "here")
 	say(0, "nothing to adopt", "adopt")
-	elsewhere := "SET session_replication_role = replica; UPDATE indoubt.lineages SET lineage = 'elsewhere.1', known_until = clock_timestamp() - interval '5 seconds'"
+	elsewhere := "SET session_replication_role = replica; UPDATE indoubt.meta SET value = 'elsewhere.1' WHERE name = 'home'"
 	if out, err := pgtest.Psql(t, s.ledger, elsewhere); err != nil {
 		t.Fatalf("%v %s", err, out)
 	}
@@ -151,10 +151,9 @@ func TestE2E_ALedgerInPostgreSQL(t *testing.T) {
 	say(2, "first look", "adopt")
 	say(0, "goes on", "adopt", "--yes")
 	say(0, "may be missing", "log", "--verb", "adopt")
-	say(0, "what was recorded after", "log", "--verb", "failover")
+	say(0, "what was recorded last", "log", "--verb", "failover")
 	say(0, "nothing to adopt", "adopt")
 	say(1, "fsync is off", "doctor") // as the cluster of the tests is
-	say(1, "the list and the counts are what the history says", "doctor", "--rebuild")
 	for range 2 {
 		say(106, "", "run", "--kind", "post", "--key", "k", "--", "sh", "-c", "exit 28")
 	}
