@@ -206,7 +206,7 @@ func TestI9_AdoptedWhileALostAttemptIsSent(t *testing.T) {
 	_, settle := send(first, "kept", true, true)
 	settle()
 	f.until("the standby has it", func() bool {
-		out, err := pgtest.Psql(t, standby.URL("ledger"), "SELECT count(*) FROM indoubt.operations WHERE state = 'committed'")
+		out, err := pgtest.Psql(t, standby.URL("ledger"), "SELECT count(*) FROM indoubt.op WHERE state = 'committed'")
 		return err == nil && strings.TrimSpace(out) == "1"
 	})
 	relay.Away(true)

@@ -22,15 +22,13 @@ func newCopyCommand(a *app) *cobra.Command {
 		Use: "copy FROM TO", GroupID: groupCare,
 		Short: "Move a ledger to another database, with its whole history",
 		Long: `Copy a ledger in PostgreSQL to a database where none is. It takes the whole history, with
-the order of its events. A file keeps a ledger in other tables, and is not copied.
+the order of its events. A file belongs to its host, and is not copied.
 
-Nothing may be in flight in FROM. From its start nothing changes there: the database
-refuses it, and names TO. Every table is copied, and compared by a digest over its rows
-on both sides. At last FROM says where it went: writers are refused, and a console only
-looks.
+Nothing may be in flight in FROM, and no one writes there meanwhile: they wait. Every table
+is copied, and compared by a digest over its rows on both sides. At last FROM says where it
+went: writers are refused, and a console only looks.
 
-An error or Ctrl-C opens FROM again and removes the copy, unless that may be whole
-already. Then, and after a copy that was killed, the same command ends it.
+An error, Ctrl-C or a kill leaves one ledger. Give the same command again.
 
 The key of the digests that stand for secrets is not copied: name it in
 INDOUBT_DIGEST_KEY_FILE.`,
