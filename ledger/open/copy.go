@@ -74,7 +74,7 @@ func atHome(ctx context.Context, s ledger.Store, name string) (ledger.Info, erro
 	case info.Copied != "":
 		return info, fmt.Errorf("%w (%s)", ledger.ErrCopied, info.Copied)
 	case !info.Failover.At.IsZero():
-		return info, ledger.Trouble{Code: "failover", Message: name + ": " + info.Failover.String(), Do: "an operator looks at what was under way, and then adopts it: indoubt adopt"}
+		return info, ledger.Trouble{Code: "failover", Message: name + ": " + info.Failover.String(), Do: "its owner looks at what was under way, and then adopts it: indoubt adopt"}
 	}
 	return info, nil
 }

@@ -56,7 +56,7 @@ var sayings = map[string]struct {
 	Standby: {"read_only", "%s can only be read (%s)",
 		"name all hosts of the ledger, with target_session_attrs=read-write", ledger.ErrReadOnly},
 	FailedOver: {"failover", "%s failed over or was restored, and what was sent last may be missing",
-		"nothing is begun or allowed until an operator has looked at what was under way, and adopted it: indoubt adopt", ledger.ErrFailover},
+		"nothing is begun or allowed until the owner of the ledger has looked at what was under way, and adopted it: indoubt adopt", ledger.ErrFailover},
 	Lost: {"lost", "%s does not answer: %s",
 		"check that the server runs and is reached from here; what cannot be recorded must not be sent", ledger.ErrLost},
 	Crowded: {"locked", "%s takes no more connections (%s)",
