@@ -35,7 +35,6 @@ type BeginRequest struct {
 	Sender         string        // who transmits: pipeline, http, command
 	TokenSent      bool          // the token is inside this transmission
 	KeyWorks       bool          // the downstream treats a repeat under this key as the same request
-	Remembers      time.Duration // with KeyWorks: how long it remembers one; 0: not known
 	Deadline       time.Duration // of the attempt, from the ledger's Now
 	TTL            time.Duration // how long a finished operation keeps its key; 0: for ever
 	Remark         string        // said with the event's reason
@@ -329,9 +328,6 @@ func beginAgain(rec *Record, req BeginRequest, g *Grant) (BeginResult, Change, e
 		a.StartedAt = req.SentAt
 	}
 	c := Change{Event: &Event{ID: req.ChangeID, Verb: "begin", Actor: req.Actor, Reason: fmt.Sprintf("attempt %d", a.N)}}
-	if a.KeyWorks {
-		c.Remembers = req.Remembers
-	}
 	switch {
 	case g != nil:
 		a.Basis, a.GrantID = g.Basis, g.ID

@@ -36,9 +36,6 @@ type Change struct {
 	Grants    []Grant    // inserted or updated by id
 	Read      *Read      // inserted
 	Event     *Event     // Seq, At, From, To and Version are filled in by the store
-	// Remembers is how long the other side remembers the key of an attempt that begins; 0:
-	// not known.
-	Remembers time.Duration
 	// Then is asked for one more change of what was inserted, in the same transaction. What
 	// is inserted so was sent before, and allows no send.
 	Then Rule

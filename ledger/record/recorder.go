@@ -336,7 +336,7 @@ func (r *Recorder) request(w Request, rule KindRule) (ledger.BeginRequest, []str
 		OperationID: w.ID, Kind: w.Kind, Scope: w.Scope, Token: w.Token, Fingerprint: fingerprint,
 		Session: strings.TrimSpace(w.Client + " " + w.Session), Input: clean.input, Redacted: clean.redacted, Command: clean.command, Source: source,
 		Sender: w.Sender, TokenSent: w.TokenSent, KeyWorks: rule.Remembers > 0 && (w.KeySent || !slices.Contains(tellsKeySent, w.Sender)),
-		Policy: rule.Policy, Remembers: rule.Remembers, Deadline: w.Deadline, TTL: keepFor(rule), AwaitsDelivery: w.AwaitsDelivery, Remark: w.Remark, Host: r.host, PID: os.Getpid(), Actor: r.options.Actor,
+		Policy: rule.Policy, Deadline: w.Deadline, TTL: keepFor(rule), AwaitsDelivery: w.AwaitsDelivery, Remark: w.Remark, Host: r.host, PID: os.Getpid(), Actor: r.options.Actor,
 	}
 	if req.Request = w.HTTP; req.Request != nil && clean.redacted {
 		req.Request = &ledger.Request{Method: w.HTTP.Method, Origin: w.HTTP.Origin, Callers: w.HTTP.Callers, Lost: "parts of it are secret, and not kept"}

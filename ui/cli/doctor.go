@@ -14,24 +14,19 @@ import (
 )
 
 func newDoctorCommand(a *app) *cobra.Command {
-	var rebuild bool
-	cmd := &cobra.Command{
+	return &cobra.Command{
 		Use: "doctor", GroupID: groupCare,
 		Short: "Check the ledger, the policy, secrets and the clock",
 		Long: `Check everything that indoubt stands on: the ledger (integrity, schema, home,
 file system, size of the log, lock, permissions), the policy, the secrets it
 names, the clock, and when something was last written. Nothing is changed.
-With --rebuild the list of open operations and the counts, which the ledger keeps
-beside its history, are first made anew from it; other writers wait meanwhile.
 
 Exit 0: all is well, or only warnings; 1: something has failed.`,
 		Args: noArgs, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return (&examination{a: a}).run(cmd.Context(), rebuild)
+			return (&examination{a: a}).run(cmd.Context())
 		},
 	}
-	cmd.Flags().BoolVar(&rebuild, "rebuild", false, "make the list and the counts anew from the history")
-	return cmd
 }
 
 // examination collects findings.
@@ -56,12 +51,7 @@ func (x *examination) broken(check string, err error) {
 
 const lookAgain = "look again in a moment; if it stays, stop what writes to the ledger and look at its disk"
 
-func (x *examination) run(ctx context.Context, rebuild bool) error {
-	if rebuild {
-		if err := x.rebuild(ctx); err != nil {
-			return err
-		}
-	}
+func (x *examination) run(ctx context.Context) error {
 	s, err := x.a.ledgerFor(ctx, toLook)
 	if err != nil {
 		f := asFailure(err)

@@ -8,16 +8,10 @@ import (
 	"indoubt/ledger"
 )
 
-// deriver is a store that keeps something beside its history, and rebuilder one that can make it
-// anew.
-type (
-	deriver interface {
-		Deviations(ctx context.Context) ([]ledger.Deviation, error)
-	}
-	rebuilder interface {
-		Rebuild(ctx context.Context) error
-	}
-)
+// deriver is a store that keeps something beside its history.
+type deriver interface {
+	Deviations(ctx context.Context) ([]ledger.Deviation, error)
+}
 
 // derived compares what the ledger keeps beside its history with the history: a
 // list that misses an operation in doubt hides it.
@@ -39,24 +33,6 @@ func (x *examination) derived(ctx context.Context, s ledger.Store) {
 	for _, d := range deviations {
 		wrong = append(wrong, fmt.Sprintf("%s has %s wrong %s (%s)", d.Table, ledger.Count(d.Rows), plural(d.Rows, "row", "rows"), d.One))
 	}
-	do := "somebody wrote past the guards: indoubt log ID says how it came to stand there; restore a backup"
-	if _, can := s.(rebuilder); can {
-		do = "indoubt doctor --rebuild makes them anew from the history"
-	}
-	x.say("derived", ledger.LevelFail, strings.Join(wrong, "; "), do)
-}
-
-// rebuild makes the list and the counts anew.
-func (x *examination) rebuild(ctx context.Context) error {
-	if err := x.a.mayChange("rebuild"); err != nil {
-		return err
-	}
-	s, err := x.a.ledgerFor(ctx, toChange)
-	if err != nil {
-		return err
-	}
-	if kept, ok := s.(rebuilder); ok {
-		return kept.Rebuild(ctx)
-	}
-	return nil
+	x.say("derived", ledger.LevelFail, strings.Join(wrong, "; "),
+		"somebody wrote past the guards: indoubt log ID says how it came to stand there; restore a backup")
 }

@@ -103,7 +103,7 @@ func TestI1_E2E_ABeginAndASettleThatAreCut(t *testing.T) {
 					continue
 				}
 				r, through := pgtest.Through(t, s.ledger)
-			through += "&default_query_exec_mode=exec" // a statement that is prepared first says its text there
+				through += "&default_query_exec_mode=exec" // a statement that is prepared first says its text there
 				r.ArmAt("COMMIT", answer, true)
 				settle := []string{"settle", s.handle(o.ID), "--outcome", "committed", "--receipt", "receipt-" + name}
 				res := s.do(append([]string{"--ledger", through}, settle...)...)
