@@ -35,7 +35,7 @@ func perform(t *testing.T, url, program, source string) string {
 }
 
 // Writers that know nothing of indoubt leave all that it keeps, also as a role that may
-// do no more than write.
+// do no more than write. Who signs is the user that logged in, whatever a view is told.
 func TestContractInPostgreSQL(t *testing.T) {
 	url := withRoles(t)
 	ci := pgtest.As(url, "ci")
@@ -48,10 +48,10 @@ func TestContractInPostgreSQL(t *testing.T) {
 		SELECT verb, before, state, actor, db_user FROM indoubt.ev ORDER BY seq`)
 	want := `deploy|committed|2|0|1|1|0|
 mail.send|uncertain|2|1|0|0|1|
-begin||pending|release|ci
-settle|pending|committed|release|ci
-begin||pending|nightly|ci
-settle|pending|uncertain|nightly|ci`
+begin||pending|ci|ci
+settle|pending|committed|ci|ci
+begin||pending|ci|ci
+settle|pending|uncertain|ci|ci`
 	need.That(t, got == want, "the ledger has\n%s\nwant\n%s", got, want)
 	if lines := strings.Count(psql(t, pgtest.As(url, "bob"), example(t, "sql")), "\n"); lines != 3 {
 		t.Errorf("the feed shows %d events, want two for each of two operations", lines+1)
