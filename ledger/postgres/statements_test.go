@@ -1,4 +1,4 @@
-//go:build unported
+//go:build soak && unported
 
 package postgres
 

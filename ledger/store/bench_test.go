@@ -30,8 +30,8 @@ func BenchmarkBeginSettle(b *testing.B) {
 			Outcome: ledger.OutcomeCommitted, Status: 200, Receipt: fmt.Sprintf("pi_%d", n), Actor: billing}))(b)
 	}
 	var pages, size float64
-	need.OK(b, one(m, []any{&pages}, `PRAGMA page_count`))
-	need.OK(b, one(m, []any{&size}, `PRAGMA page_size`))
+	need.OK(b, One(m, []any{&pages}, `PRAGMA page_count`))
+	need.OK(b, One(m, []any{&size}, `PRAGMA page_size`))
 	b.ReportMetric(pages*size/float64(n), "bytes/operation")
 }
 

@@ -49,7 +49,7 @@ func (s *Store) Change(ctx context.Context, loc ledger.Locator, changeID string,
 
 // happened reports whether a change is in the history of an operation, or of the ledger (0).
 func happened(tx Tx, seq int64, changeID string) (known bool, err error) {
-	err = one(tx, []any{&known}, `SELECT EXISTS (SELECT 1 FROM ev WHERE op = ? AND id = ?)`, seq, changeID)
+	err = One(tx, []any{&known}, `SELECT EXISTS (SELECT 1 FROM ev WHERE op = ? AND id = ?)`, seq, changeID)
 	return known, err
 }
 
@@ -148,7 +148,7 @@ type writing struct {
 func (w *writing) room() (here bool, err error) {
 	o := w.c.Operation
 	n := 0
-	if err := one(w.tx, []any{&here, &n}, `SELECT EXISTS (SELECT 1 FROM op WHERE id = ?),
+	if err := One(w.tx, []any{&here, &n}, `SELECT EXISTS (SELECT 1 FROM op WHERE id = ?),
 		coalesce((SELECT max(n) + 1 FROM op WHERE name IN (?, ?) AND scope = ? AND kind = ?), 0)`, o.ID, o.Key, ledger.Masked(o.Key),
 		o.Scope, o.Kind); err != nil || here {
 		return here, err

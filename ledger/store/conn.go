@@ -146,7 +146,7 @@ func (r *read) Scan(dest ...any) error {
 		return fmt.Errorf("%d values for %d places", len(r.values), len(dest))
 	}
 	for i, to := range dest {
-		if !take(to, r.values[i]) {
+		if !Take(to, r.values[i]) {
 			return fmt.Errorf("column %s is %T and not a %T", r.rows.Columns()[i], r.values[i], to)
 		}
 	}
@@ -154,9 +154,7 @@ func (r *read) Scan(dest ...any) error {
 }
 
 // Take puts a value where it goes, if it is of that type.
-func Take(to, from any) bool { return take(to, from) }
-
-func take(to any, from driver.Value) (ok bool) {
+func Take(to any, from driver.Value) (ok bool) {
 	switch to := to.(type) {
 	case *any:
 		*to, ok = from, true

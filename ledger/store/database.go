@@ -31,7 +31,7 @@ const (
 // Meta is what a ledger knows of itself.
 func Meta(tx Tx) (map[string]string, error) {
 	all := map[string]string{}
-	_, err := collect(tx, func(rows Rows) (none struct{}, err error) {
+	_, err := Collect(tx, func(rows Rows) (none struct{}, err error) {
 		var name, text string
 		err = rows.Scan(&name, &text)
 		all[name] = text
@@ -47,9 +47,6 @@ func SetMeta(tx Tx, name, text string) error {
 
 // HasKey reports whether the ledger knows a key of digests.
 func HasKey(meta map[string]string) bool { return meta[metaKey] != "" }
-
-// Tell leaves an event of the ledger.
-func Tell(tx Tx, e ledger.Event) error { return tell(tx, e) }
 
 // Adopted makes a ledger that may lack what was sent another one: permissions end, for the
 // original may have used them.
@@ -76,7 +73,7 @@ func Adopted(tx Tx, actor ledger.Actor, why string) error {
 	}
 	return errors.Join(err,
 		SetMeta(tx, "id", ledger.NewID()), SetMeta(tx, metaGap, decimal(int(millis(now)))),
-		tell(tx, ledger.Event{ID: ledger.NewID(), At: now, Verb: "adopt", Actor: actor, Reason: why}))
+		Tell(tx, ledger.Event{ID: ledger.NewID(), At: now, Verb: "adopt", Actor: actor, Reason: why}))
 }
 
 // Key reads the key that the ledger knows the check value of. Where it knows none yet, it is
@@ -146,7 +143,7 @@ func lets(tx Tx, rec *ledger.Record, c ledger.Change) error {
 func (s *Store) Deviations(ctx context.Context) (out []ledger.Deviation, err error) {
 	err = s.db.View(ctx, func(tx Tx) error {
 		d := ledger.Deviation{Table: "op"}
-		err := one(tx, []any{&d.Rows, &d.One}, `SELECT count(*), coalesce(min(o.id), '') FROM op o WHERE o.moved = 0 AND NOT EXISTS (
+		err := One(tx, []any{&d.Rows, &d.One}, `SELECT count(*), coalesce(min(o.id), '') FROM op o WHERE o.moved = 0 AND NOT EXISTS (
 			SELECT 1 FROM ev e WHERE e.op = o.seq AND e.id = o.change_id AND e.version = o.version
 				AND e.state = CASE o.abandoned WHEN 1 THEN 'abandoned' ELSE o.state END)`)
 		if d.Rows > 0 {

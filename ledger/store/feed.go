@@ -107,8 +107,8 @@ func addEvent(tx Tx, op int64, n int, e ledger.Event, facts, payload object) err
 		e.Version, about(e), facts.text(), payload.text())
 }
 
-// tell leaves an event of the ledger, an outage or a run.
-func tell(tx Tx, e ledger.Event) error {
+// Tell leaves an event of the ledger, an outage or a run.
+func Tell(tx Tx, e ledger.Event) error {
 	var facts, payload object
 	describe(e, &facts, &payload)
 	seq, err := seqOf(tx, e.OperationID)
@@ -121,7 +121,7 @@ func tell(tx Tx, e ledger.Event) error {
 // seqOf is the number of an operation, or 0.
 func seqOf(tx Tx, id string) (seq int64, err error) {
 	if id != "" {
-		err = one(tx, []any{&seq}, `SELECT coalesce(max(seq), 0) FROM op WHERE id = ?`, id)
+		err = One(tx, []any{&seq}, `SELECT coalesce(max(seq), 0) FROM op WHERE id = ?`, id)
 	}
 	return seq, err
 }
@@ -143,7 +143,7 @@ const aboutOutage = "outage:"
 
 // eventsOf reads events e.
 func eventsOf(tx Tx, where string, args ...any) ([]ledger.Event, error) {
-	return collect(tx, scanEvent, `SELECT e.seq, e.id, coalesce(o.id, ''), e.about, e.at, e.verb, e.actor, e.machine, e.reason,
+	return Collect(tx, scanEvent, `SELECT e.seq, e.id, coalesce(o.id, ''), e.about, e.at, e.verb, e.actor, e.machine, e.reason,
 		e.before, e.state, e.version, e.conflict,
 		coalesce({text e.facts}, ''), coalesce({text e.payload}, '') FROM ev e LEFT JOIN op o ON o.seq = e.op WHERE `+where, args...)
 }

@@ -198,7 +198,7 @@ func (of names) few(tx Tx) (few func(*binder) string, err error) {
 	}
 	var many int
 	b := &binder{}
-	err = one(tx, []any{&many}, `SELECT count(*) FROM (`+found(b)+` LIMIT `+b.bind(mostNamed+1)+`) AS few`, b.args...)
+	err = One(tx, []any{&many}, `SELECT count(*) FROM (`+found(b)+` LIMIT `+b.bind(mostNamed+1)+`) AS few`, b.args...)
 	if err != nil || many > mostNamed {
 		return nil, err
 	}

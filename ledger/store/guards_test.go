@@ -367,6 +367,6 @@ func TestGuards(t *testing.T) {
 		need.That(t, slices.ContainsFunc(said, func(s string) bool { return strings.Contains(s, says) }), "no step is refused with %q", says)
 	}
 	var left int
-	need.OK(t, one(m, []any{&left}, `SELECT count(*) FROM ev WHERE op = `+of("f1")))
+	need.OK(t, One(m, []any{&left}, `SELECT count(*) FROM ev WHERE op = `+of("f1")))
 	need.That(t, left == 5, "%d events of what was moved, and five came since: two notes less one, a receipt, and three of a person", left)
 }

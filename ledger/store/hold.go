@@ -25,7 +25,7 @@ func (s *Store) Hold(ctx context.Context, h ledger.Hold) error {
 			exec(tx, `DELETE FROM hold WHERE scope = ?`, string(h.Scope)),
 			exec(tx, `INSERT INTO hold (scope, kinds, actor, reason, created_at, until, change_id) VALUES (?, ?, ?, ?, ?, ?, ?)`,
 				string(h.Scope), list(h.Kinds), named(h.Actor.Name), h.Reason, millis(now), millis(h.Until), h.ChangeID),
-			tell(tx, ledger.Event{ID: h.ChangeID, At: now, Verb: "hold", Actor: h.Actor, Reason: h.Reason, Detail: detail}))
+			Tell(tx, ledger.Event{ID: h.ChangeID, At: now, Verb: "hold", Actor: h.Actor, Reason: h.Reason, Detail: detail}))
 	})
 }
 
@@ -41,7 +41,7 @@ func (s *Store) LiftHold(ctx context.Context, scope ledger.HoldScope, actor ledg
 			return err
 		}
 		detail, _ := json.Marshal(map[string]string{"scope": string(scope)})
-		return tell(tx, ledger.Event{ID: changeID, Verb: "release", Actor: actor, Reason: reason, Detail: detail})
+		return Tell(tx, ledger.Event{ID: changeID, Verb: "release", Actor: actor, Reason: reason, Detail: detail})
 	})
 }
 
@@ -56,7 +56,7 @@ func (s *Store) Holds(ctx context.Context, now time.Time) (out []ledger.Hold, er
 
 // holdsAt reads the holds in force; who holds is in the event.
 func holdsAt(tx Tx, now time.Time) ([]ledger.Hold, error) {
-	return collect(tx, func(rows Rows) (h ledger.Hold, err error) {
+	return Collect(tx, func(rows Rows) (h ledger.Hold, err error) {
 		var kinds, facts string
 		var created, until int64
 		err = rows.Scan(&h.Scope, &kinds, &h.Actor.Name, &h.Actor.Machine, &facts, &h.Reason, &created, &until, &h.ChangeID)
@@ -64,7 +64,8 @@ func holdsAt(tx Tx, now time.Time) ([]ledger.Hold, error) {
 		h.Actor.OSUser, h.Actor.Host, h.Actor.Terminal = w.OSUser, w.Host, w.Terminal
 		h.Kinds, h.CreatedAt, h.Until = unlist(kinds), at(created), at(until)
 		return h, err
-	}, `SELECT h.scope, h.kinds, h.actor, coalesce(e.machine, 0) = 1, coalesce({text e.facts}, ''), h.reason, h.created_at, h.until, h.change_id
+	}, `SELECT h.scope, h.kinds, h.actor, coalesce(e.machine, 0) = 1, coalesce({text e.facts}, ''), h.reason, h.created_at, h.until,
+			h.change_id
 		FROM hold h LEFT JOIN ev e ON e.op = 0 AND e.id = h.change_id WHERE h.until = 0 OR h.until >= ? ORDER BY h.created_at, h.scope`,
 		millis(now))
 }
@@ -107,7 +108,7 @@ func (s *Store) Leaders(ctx context.Context) (all ledger.Leaders, err error) {
 
 func leaders(tx Tx) (all ledger.Leaders, err error) {
 	all.Now = tx.Moment().Wall
-	all.All, err = collect(tx, scanLeader, leaderColumns+` WHERE name NOT LIKE 'run:%' ORDER BY name`)
+	all.All, err = Collect(tx, scanLeader, leaderColumns+` WHERE name NOT LIKE 'run:%' ORDER BY name`)
 	return all, err
 }
 
@@ -140,7 +141,7 @@ func (s *Store) ApplyPolicy(ctx context.Context, p ledger.PolicyText) error {
 		if e.At = tx.Moment().Wall; err != nil {
 			return err
 		}
-		return tell(tx, e)
+		return Tell(tx, e)
 	})
 }
 
@@ -151,7 +152,7 @@ func (s *Store) Tell(ctx context.Context, notice ledger.Event) (first bool, err 
 		if first = err == nil && !known; !first {
 			return err
 		}
-		return tell(tx, notice)
+		return Tell(tx, notice)
 	})
 	return first, err
 }
@@ -159,7 +160,7 @@ func (s *Store) Tell(ctx context.Context, notice ledger.Event) (first bool, err 
 // Policy returns the policy in force.
 func (s *Store) Policy(ctx context.Context, have ledger.PolicyText) (p ledger.PolicyText, err error) {
 	err = s.db.View(ctx, func(tx Tx) error {
-		ids, err := collect(tx, word, `SELECT id FROM ev WHERE about = 'policy' AND about <> '' ORDER BY seq DESC LIMIT 1`)
+		ids, err := Collect(tx, word, `SELECT id FROM ev WHERE about = 'policy' AND about <> '' ORDER BY seq DESC LIMIT 1`)
 		if p = have; err != nil || len(ids) == 1 && ids[0] == have.ChangeID {
 			return err
 		}
@@ -185,7 +186,7 @@ func (s *Store) Info(ctx context.Context) (info ledger.Info, err error) {
 		if info.Step, info.SteppedAt, err = lastStep(tx); err != nil {
 			return err
 		}
-		err = one(tx, []any{&info.ID, &created, &info.LastSeq, &last, &lost, &info.LastBy, &engine}, `SELECT
+		err = One(tx, []any{&info.ID, &created, &info.LastSeq, &last, &lost, &info.LastBy, &engine}, `SELECT
 			coalesce((SELECT value FROM meta WHERE name = 'id'), ''), CAST(coalesce((SELECT value FROM meta WHERE name = 'created'),
 				'0') AS {int}),
 			coalesce((SELECT max(seq) FROM ev), 0), coalesce((SELECT at FROM ev ORDER BY seq DESC LIMIT 1), 0),

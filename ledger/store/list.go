@@ -225,7 +225,7 @@ func (s sorting) bound(tx Tx, after cursor, step int) (cursor, error) {
 
 // read gives the numbers of operations, and their sort keys.
 func (s sorting) read(tx Tx, query string, b *binder) (ops []int64, keys []cursor, err error) {
-	keys, err = collect(tx, func(rows Rows) (cursor, error) {
+	keys, err = Collect(tx, func(rows Rows) (cursor, error) {
 		key := make(cursor, len(s.columns))
 		var op int64
 		dest := []any{&op}
@@ -322,7 +322,7 @@ func unsettledCounts(tx Tx, where string, args []any) (c ledger.Counts, err erro
 	for _, of := range []string{"by_word = 0", "by_word = 0 AND lane = 'not_landed'"} {
 		sums += " coalesce(sum(rank) FILTER (WHERE tab = 'needs_you' AND " + of + "), 0.0),"
 	}
-	err = one(tx, []any{&c.NeedsYou, &c.Conflicts, &c.Twice, &c.ByWord, &c.Loss, &c.Unsent, &c.Checking, &c.InFlight, &c.Parked},
+	err = One(tx, []any{&c.NeedsYou, &c.Conflicts, &c.Twice, &c.ByWord, &c.Loss, &c.Unsent, &c.Checking, &c.InFlight, &c.Parked},
 		`SELECT`+sums+` count(*) FILTER (WHERE tab = 'checking'), count(*) FILTER (WHERE tab = 'in_flight'),
 			count(*) FILTER (WHERE tab = 'parked') FROM (`+unsettled("op_open", []string{tabSQL + " AS tab", "o.conflict", "o.rank",
 			"CASE o.state WHEN 'failed' THEN " + laneSQL + " ELSE '' END AS lane", "o.by_word"}, where)+`) AS few`,

@@ -174,7 +174,7 @@ func outage(tx Tx, id string) (ledger.Outage, error) {
 	if len(id) < 4 {
 		return ledger.Outage{}, &ledger.NoOutageError{ID: id}
 	}
-	found, err := collect(tx, scanOutage, `SELECT `+outageColumns+` FROM outage i WHERE i.id >= ? AND i.id < ? ORDER BY i.id LIMIT 10`,
+	found, err := Collect(tx, scanOutage, `SELECT `+outageColumns+` FROM outage i WHERE i.id >= ? AND i.id < ? ORDER BY i.id LIMIT 10`,
 		id, id+"\U0010ffff")
 	switch {
 	case err != nil:
@@ -189,7 +189,7 @@ func outage(tx Tx, id string) (ledger.Outage, error) {
 
 // lostBetween are the attempts that ended lost within a time, in its order.
 func lostBetween(tx Tx, from, to int64) ([]ledger.Lost, error) {
-	return collect(tx, func(rows Rows) (l ledger.Lost, err error) {
+	return Collect(tx, func(rows Rows) (l ledger.Lost, err error) {
 		var when int64
 		err = rows.Scan(&l.Operation, &when, &l.Kind, &l.Pipeline, &l.Class, &l.Refused)
 		l.At = at(when)
@@ -224,7 +224,7 @@ func (s *Store) Fold(ctx context.Context, ids []string, all bool, burst func(str
 		answers, now := map[string]time.Time{}, tx.Moment().Wall
 		if all {
 			var newest int64
-			if err := one(tx, []any{&newest}, `SELECT coalesce(max(last_at), 0) FROM outage`); err != nil {
+			if err := One(tx, []any{&newest}, `SELECT coalesce(max(last_at), 0) FROM outage`); err != nil {
 				return err
 			}
 			var err error
@@ -258,7 +258,7 @@ func (s *Store) Fold(ctx context.Context, ids []string, all bool, burst func(str
 		if err = errors.Join(err, fold(tx, lost, burst)); err != nil {
 			return err
 		}
-		going, err := collect(tx, scanOutage, `SELECT `+outageColumns+` FROM outage i WHERE i.over_at = 0 ORDER BY i.last_at`)
+		going, err := Collect(tx, scanOutage, `SELECT `+outageColumns+` FROM outage i WHERE i.over_at = 0 ORDER BY i.last_at`)
 		for _, in := range going {
 			if after := in.Answered(answers, now); err == nil && !after.Same(in) {
 				err = grown(tx, after, !after.OverAt.IsZero())
@@ -279,7 +279,7 @@ func fold(tx Tx, lost []ledger.Lost, burst func(string) ledger.Burst) error {
 		some := of[scope]
 		b := burst(some[0].Kind).Of(some[0].Kind)
 		from, to := some[0].At.Add(-b.Reach()), some[len(some)-1].At.Add(b.Reach())
-		known, err := collect(tx, scanOutage, `SELECT `+outageColumns+` FROM outage i WHERE i.scope = ? AND i.last_at + i.gap_ms > ?
+		known, err := Collect(tx, scanOutage, `SELECT `+outageColumns+` FROM outage i WHERE i.scope = ? AND i.last_at + i.gap_ms > ?
 			AND i.first_at - i.gap_ms < ? ORDER BY i.first_at`,
 			scope, millis(from), millis(to))
 		if err != nil {
@@ -308,7 +308,7 @@ func fold(tx Tx, lost []ledger.Lost, burst func(string) ledger.Burst) error {
 
 // opened writes down a new outage.
 func opened(tx Tx, i ledger.Outage, b ledger.Burst) error {
-	return errors.Join(tell(tx, i.Opened(b)), exec(tx, `INSERT INTO outage (id, scope, kinds, pipelines, classes, gap_ms, opened_at,
+	return errors.Join(Tell(tx, i.Opened(b)), exec(tx, `INSERT INTO outage (id, scope, kinds, pipelines, classes, gap_ms, opened_at,
 		first_at, last_at) VALUES (?, ?, '[]', '[]', '[]', ?, ?, ?, ?)`,
 		i.ID, i.Scope, i.Gap.Milliseconds(), millis(i.OpenedAt), millis(i.FirstAt), millis(i.LastAt)))
 }
@@ -316,7 +316,7 @@ func opened(tx Tx, i ledger.Outage, b ledger.Burst) error {
 // grown writes down how far an outage has come, and whether it is over now.
 func grown(tx Tx, i ledger.Outage, over bool) (err error) {
 	if over {
-		err = tell(tx, i.Ended())
+		err = Tell(tx, i.Ended())
 	}
 	return cmp.Or(err, exec(tx, `UPDATE outage SET kinds = ?, pipelines = ?, classes = ?, first_at = ?, last_at = ?, answered_at = ?,
 		over_at = ? WHERE id = ?`,
@@ -373,7 +373,7 @@ func (s *Store) ChangeOutage(ctx context.Context, c ledger.OutageChange) (in led
 			return err
 		}
 		in = after
-		return errors.Join(tell(tx, e), exec(tx, `UPDATE outage SET taken_by = ?, taken_until = ? WHERE id = ?`, in.TakenBy,
+		return errors.Join(Tell(tx, e), exec(tx, `UPDATE outage SET taken_by = ?, taken_until = ? WHERE id = ?`, in.TakenBy,
 			millis(in.TakenUntil), in.ID))
 	})
 	return in, err

@@ -45,7 +45,7 @@ func (t askingTx) Exec(query string, args ...any) (int64, error) {
 
 // plan says how a query would be answered, a line for each step.
 func (a *asking) plan(query string, args []any) (steps []string, err error) {
-	return collect(a.memory, func(rows Rows) (line string, err error) {
+	return Collect(a.memory, func(rows Rows) (line string, err error) {
 		var id, parent, unused int64
 		return line, rows.Scan(&id, &parent, &unused, &line)
 	}, "EXPLAIN QUERY PLAN "+query, args...)

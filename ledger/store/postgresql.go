@@ -14,10 +14,12 @@ import (
 var PostgreSQLSchema = sync.OnceValue(func() string {
 	text, bounds := unbounded(fill(template, inPostgreSQL))
 	head, guards := guards(text)
-	out := []string{"CREATE SCHEMA indoubt; SET LOCAL search_path = indoubt; CREATE SEQUENCE op_seq; CREATE SEQUENCE ev_seq;", asText.ReplaceAllString(head, `text COLLATE "C"`)}
+	out := []string{"CREATE SCHEMA indoubt; SET LOCAL search_path = indoubt; CREATE SEQUENCE op_seq; CREATE SEQUENCE ev_seq;",
+		asText.ReplaceAllString(head, `text COLLATE "C"`)}
 	for _, g := range guards {
 		if g.what == "refuse" && g.when != "DELETE" && bounds[g.table] != nil {
-			g.rules = append([]rule{{"a value of " + g.table + " is out of its bounds", "(" + strings.Join(bounds[g.table], " AND ") + ") IS FALSE"}}, g.rules...)
+			within := "(" + strings.Join(bounds[g.table], " AND ") + ") IS FALSE"
+			g.rules = append([]rule{{"a value of " + g.table + " is out of its bounds", within}}, g.rules...)
 		}
 		out = append(out, g.postgreSQL())
 	}
@@ -26,7 +28,8 @@ var PostgreSQLSchema = sync.OnceValue(func() string {
 
 // feedPlace is where an event is in the feed: its transaction, and before that the timeline of the log. On a
 // standby that is promoted numbers of transactions are given again.
-const feedPlace = "(('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::bigint << 40) + pg_current_xact_id()::text::bigint"
+const feedPlace = "(('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::bigint << 40)" +
+	" + pg_current_xact_id()::text::bigint"
 
 // asText: texts are compared by their bytes, in whatever language the database is.
 var asText = regexp.MustCompile(`\bTEXT\b`)
@@ -81,7 +84,8 @@ func unbounded(text string) (string, map[string][]string) {
 		}
 		column := regexp.MustCompile(`'[^']*'|\b(?:` + strings.Join(names, "|") + `)\b`)
 		return checkOf.ReplaceAllStringFunc(table, func(check string) string {
-			bounds[name] = append(bounds[name], "("+column.ReplaceAllStringFunc(checkOf.FindStringSubmatch(check)[1], func(word string) string {
+			of := checkOf.FindStringSubmatch(check)[1]
+			bounds[name] = append(bounds[name], "("+column.ReplaceAllStringFunc(of, func(word string) string {
 				if word[0] == '\'' {
 					return word
 				}

@@ -216,7 +216,7 @@ func (s *Store) Beside(ctx context.Context, ids []string) ([]string, error) {
 func (s *Store) Expire(ctx context.Context, limit int) (n int, err error) {
 	var ids []string
 	err = s.db.View(ctx, func(tx Tx) (err error) {
-		ids, err = collect(tx, word, `SELECT o.id FROM op o WHERE `+inFlight+` AND o.deadline_at < ?
+		ids, err = Collect(tx, word, `SELECT o.id FROM op o WHERE `+inFlight+` AND o.deadline_at < ?
 			ORDER BY o.deadline_at LIMIT ?`, millis(tx.Moment().Wall), limit)
 		return err
 	})
@@ -254,7 +254,7 @@ func (s *Store) Stepped(ctx context.Context, step time.Duration) (first bool, er
 		}
 		e := ledger.StepEvent(step)
 		e.At = now
-		if err := tell(tx, e); err != nil {
+		if err := Tell(tx, e); err != nil {
 			return err
 		}
 		if step >= 0 { // what must have passed has not
@@ -269,7 +269,7 @@ func (s *Store) Stepped(ctx context.Context, step time.Duration) (first bool, er
 
 // lastStep is the newest step of the clock that was written down.
 func lastStep(tx Tx) (step time.Duration, when time.Time, err error) {
-	found, err := collect(tx, func(rows Rows) (at [2]int64, err error) { return at, rows.Scan(&at[0], &at[1]) },
+	found, err := Collect(tx, func(rows Rows) (at [2]int64, err error) { return at, rows.Scan(&at[0], &at[1]) },
 		`SELECT CAST(coalesce(e.facts -> 'detail' ->> 'step_ms', '0') AS {int}), e.at FROM ev e WHERE e.about = 'clock' AND e.about <> ''
 			ORDER BY e.seq DESC LIMIT 1`)
 	if err != nil || len(found) == 0 {
@@ -311,7 +311,7 @@ func (s *Store) Keyed(ctx context.Context, key string, limit int) ([]string, err
 func (s *Store) FieldNames(ctx context.Context) (out []string, err error) {
 	err = s.db.View(ctx, func(tx Tx) error {
 		for after := "fields-"; ; {
-			names, err := collect(tx, word, `SELECT name FROM op WHERE name > ? AND name < 'fields.' AND live = 1
+			names, err := Collect(tx, word, `SELECT name FROM op WHERE name > ? AND name < 'fields.' AND live = 1
 				ORDER BY name LIMIT 1`, after)
 			if err != nil || len(names) == 0 {
 				return err
@@ -345,7 +345,7 @@ func (s *Store) Mark(ctx context.Context, rules func(kind string) string, marks 
 	err = s.db.Update(ctx, func(tx Tx) error {
 		sums, err := sumsOf(tx, math.MaxInt64)
 		var newest int
-		err = errors.Join(err, one(tx, []any{&newest}, `SELECT coalesce(max(seq), 0) FROM op`))
+		err = errors.Join(err, One(tx, []any{&newest}, `SELECT coalesce(max(seq), 0) FROM op`))
 		sums.moved = nil // who leads moves them
 		for _, kind := range sums.kinds() {
 			want := rules(kind)

@@ -77,7 +77,7 @@ func loadAll(tx Tx, skip ledger.Parts, where string, args ...any) ([]*loaded, er
 	var together []*loaded // with others on their targets
 	prices := newPriceScan()
 	scan := newRowScan(append(prices.dest, &shares, &gap)...)
-	all, err := collect(tx, func(rows Rows) (*loaded, error) {
+	all, err := Collect(tx, func(rows Rows) (*loaded, error) {
 		l := none()
 		err := scan.row(rows, &l.row)
 		l.price, l.rec.Gap, of[l.seq] = prices.price(&l.row), at(gap), l
@@ -135,14 +135,15 @@ func told(tx Tx, where string, args []any, each func(op int64, id string, e said
 	var e said
 	var id, facts, payload string
 	dest := []any{&op, &id, &e.n, &when, &e.actor, &facts, &payload}
-	_, err := collect(tx, func(rows Rows) (none struct{}, err error) {
+	_, err := Collect(tx, func(rows Rows) (none struct{}, err error) {
 		if err = rows.Scan(dest...); err == nil {
 			said := parse(facts)
 			e.at, e.host = at(when), whoIn(said).Host
 			each(op, id, e, said, parse(payload))
 		}
 		return none, err
-	}, `SELECT `+bare(`e.op`, `e.id`, `e.n`, `e.at`, `e.actor`, `coalesce({text e.facts}, '')`, `coalesce({text e.payload}, '')`)+` FROM ev e
+	}, `SELECT `+bare(`e.op`, `e.id`, `e.n`, `e.at`, `e.actor`, `coalesce({text e.facts}, '')`,
+		`coalesce({text e.payload}, '')`)+` FROM ev e
 		WHERE `+where+` ORDER BY e.seq`, args...)
 	return err
 }
@@ -180,7 +181,7 @@ func openUnder(tx Tx, gate string) (*ledger.Record, error) {
 	}
 	base := ledger.GateBase(gate)
 	var open int64
-	err := one(tx, []any{&open}, `SELECT coalesce((SELECT o.seq FROM op o WHERE `+gateHolds+`), 0)`, base, base+"~", gate, gate)
+	err := One(tx, []any{&open}, `SELECT coalesce((SELECT o.seq FROM op o WHERE `+gateHolds+`), 0)`, base, base+"~", gate, gate)
 	if err != nil || open == 0 {
 		return nil, err
 	}
@@ -218,7 +219,7 @@ func (s *Store) Read(ctx context.Context, loc ledger.Locator) (rec ledger.Record
 
 // completed completes a short id.
 func completed(tx Tx, prefix string) (string, error) {
-	ids, err := collect(tx, word, `SELECT id FROM op WHERE id >= ? AND id < ? ORDER BY id LIMIT 10`, prefix, prefix+"\U0010ffff")
+	ids, err := Collect(tx, word, `SELECT id FROM op WHERE id >= ? AND id < ? ORDER BY id LIMIT 10`, prefix, prefix+"\U0010ffff")
 	switch {
 	case err != nil:
 		return "", err
@@ -295,7 +296,7 @@ var relatedQuery = func() string {
 
 // relatedTo are the operations on the target of another one.
 func relatedTo(tx Tx, r row) ([]ledger.Relation, error) {
-	return collect(tx, func(rows Rows) (rel ledger.Relation, err error) {
+	return Collect(tx, func(rows Rows) (rel ledger.Relation, err error) {
 		var created, settled int64
 		var source string
 		err = rows.Scan(&rel.ID, &rel.Title, &rel.State, &created, &settled, &rel.Receipt, &rel.Overtook, &rel.MayHaveLanded, &source)
@@ -324,7 +325,7 @@ func inOutages(tx Tx, all []*loaded) error {
 	if len(times) == 0 {
 		return nil
 	}
-	_, err := collect(tx, func(rows Rows) (none struct{}, err error) {
+	_, err := Collect(tx, func(rows Rows) (none struct{}, err error) {
 		var in ledger.Outage
 		var kinds string
 		var first, last, gap int64

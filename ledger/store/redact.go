@@ -34,7 +34,7 @@ func (w *writing) overtakes() error {
 	if o.Target == "" || ledger.IsMasked(o.Target) {
 		return nil
 	}
-	earlier, err := collect(w.tx, word, `SELECT id FROM op WHERE target = ? AND target <> '' AND seq <> ? AND started_at <= ?
+	earlier, err := Collect(w.tx, word, `SELECT id FROM op WHERE target = ? AND target <> '' AND seq <> ? AND started_at <= ?
 		AND state IN ('pending', 'uncertain', 'failed') AND abandoned = 0
 		ORDER BY started_at, seq LIMIT 1`, o.Target, w.was.seq, millis(o.StartedAt))
 	if err == nil && len(earlier) > 0 {

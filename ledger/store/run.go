@@ -51,7 +51,7 @@ func (s *Store) Run(ctx context.Context, run ledger.DecisionRun, items []ledger.
 			return err
 		}
 		recorded, e.At = r, now
-		return errors.Join(tell(tx, e), drives(tx, r, now))
+		return errors.Join(Tell(tx, e), drives(tx, r, now))
 	})
 	if err != nil {
 		return ledger.DecisionRun{}, false, err
@@ -70,7 +70,7 @@ func drives(tx Tx, r ledger.DecisionRun, now time.Time) error {
 
 // driven puts into a run who drives it.
 func driven(tx Tx, r *ledger.DecisionRun) error {
-	found, err := collect(tx, scanLeader, leaderColumns+` WHERE name = ?`, aboutRun+r.ID)
+	found, err := Collect(tx, scanLeader, leaderColumns+` WHERE name = ?`, aboutRun+r.ID)
 	for _, l := range found {
 		holder, name, _ := strings.Cut(l.Holder, " ")
 		r.Driver = ledger.RunDriver{Name: name, Holder: holder, Until: l.Until}
@@ -113,7 +113,7 @@ func (s *Store) ChangeRun(ctx context.Context, known ledger.DecisionRun, changeI
 		}
 		if c.Event != nil {
 			c.Event.At = rec.Now
-			if err := tell(tx, *c.Event); err != nil {
+			if err := Tell(tx, *c.Event); err != nil {
 				return err
 			}
 		}
@@ -136,7 +136,7 @@ func leaveOut(tx Tx, r ledger.DecisionRun, it ledger.RunItem, actor ledger.Actor
 	if known, err := happened(tx, l.seq, e.ID); known || err != nil {
 		return err
 	}
-	return tell(tx, e)
+	return Tell(tx, e)
 }
 
 // Runs lists decision runs, newest first.
@@ -215,7 +215,7 @@ func fatesOf(tx Tx, items []ledger.RunItem) (map[string]ledger.RunFate, error) {
 		anew, those := among(ledger.Each(items[from:to], func(it ledger.RunItem) string {
 			return ledger.Anew(ledger.AttemptID(it.Change))
 		}))
-		_, err := collect(tx, func(rows Rows) (none struct{}, err error) {
+		_, err := Collect(tx, func(rows Rows) (none struct{}, err error) {
 			var id, title string
 			err = rows.Scan(&id, &title)
 			titles[id] = title

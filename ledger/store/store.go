@@ -103,15 +103,7 @@ func (s *Store) Watch(ctx context.Context) <-chan struct{} { return s.db.Watch(c
 func (s *Store) Close() error { return s.db.Close() }
 
 // Collect reads all rows of a query.
-func Collect[T any](tx Tx, scan func(Rows) (T, error), query string, args ...any) ([]T, error) {
-	return collect(tx, scan, query, args...)
-}
-
-// One reads a single row; sql.ErrNoRows where there is none.
-func One(tx Tx, dest []any, query string, args ...any) error { return one(tx, dest, query, args...) }
-
-// collect reads all rows of a query.
-func collect[T any](tx Tx, scan func(Rows) (T, error), query string, args ...any) (out []T, err error) {
+func Collect[T any](tx Tx, scan func(Rows) (T, error), query string, args ...any) (out []T, err error) {
 	rows, err := tx.Query(query, args...)
 	if err != nil {
 		return nil, err
@@ -125,9 +117,9 @@ func collect[T any](tx Tx, scan func(Rows) (T, error), query string, args ...any
 	return out, errors.Join(err, rows.Err(), rows.Close())
 }
 
-// one reads a single row; sql.ErrNoRows where there is none.
-func one(tx Tx, dest []any, query string, args ...any) error {
-	found, err := collect(tx, func(rows Rows) (none struct{}, err error) { return none, rows.Scan(dest...) }, query, args...)
+// One reads a single row; sql.ErrNoRows where there is none.
+func One(tx Tx, dest []any, query string, args ...any) error {
+	found, err := Collect(tx, func(rows Rows) (none struct{}, err error) { return none, rows.Scan(dest...) }, query, args...)
 	if err == nil && len(found) == 0 {
 		err = sql.ErrNoRows
 	}
@@ -137,7 +129,7 @@ func one(tx Tx, dest []any, query string, args ...any) error {
 // gather reads all rows of a query in a transaction of its own.
 func gather[T any](ctx context.Context, s *Store, scan func(Rows) (T, error), query string, args ...any) (out []T, err error) {
 	err = s.db.View(ctx, func(tx Tx) (err error) {
-		out, err = collect(tx, scan, query, args...)
+		out, err = Collect(tx, scan, query, args...)
 		return err
 	})
 	return out, err

@@ -33,7 +33,7 @@ type sums struct {
 // sumsOf are the sums as far as they have come, and at most so many events farther.
 func sumsOf(tx Tx, most int64) (s sums, err error) {
 	s.n = map[what]int{}
-	if _, err = collect(tx, func(rows Rows) (none struct{}, err error) {
+	if _, err = Collect(tx, func(rows Rows) (none struct{}, err error) {
 		var text string
 		var n int
 		err = rows.Scan(&text, &n)
@@ -45,7 +45,7 @@ func sumsOf(tx Tx, most int64) (s sums, err error) {
 	}
 	from, last := int64(s.n[what{place, "", ""}]), int64(math.MaxInt64)
 	if most < last { // as far as nothing can come between any more
-		if err = one(tx, []any{&last, &s.behind}, `SELECT coalesce(max(few.at), ?), count(*) FROM (SELECT {place} AS at FROM ev e
+		if err = One(tx, []any{&last, &s.behind}, `SELECT coalesce(max(few.at), ?), count(*) FROM (SELECT {place} AS at FROM ev e
 			WHERE {place} > ? AND {place} <= {ended} ORDER BY 1 LIMIT ?) AS few`, from, from, most); err != nil {
 			return s, err
 		}
@@ -55,7 +55,7 @@ func sumsOf(tx Tx, most int64) (s sums, err error) {
 		s.moved = append(s.moved, w)
 	}
 	add(what{place, "", ""}, int(last-from))
-	_, err = collect(tx, func(rows Rows) (none struct{}, err error) {
+	_, err = Collect(tx, func(rows Rows) (none struct{}, err error) {
 		var kind, before, state, class string
 		var doubt bool
 		var n int
@@ -101,7 +101,7 @@ func (s sums) states(tx Tx, now time.Time, oldest bool) (map[what]ledger.StateCo
 			put(w.kind, ledger.State(w.what), n, 0)
 		}
 	}
-	_, err := collect(tx, func(rows Rows) (none struct{}, err error) {
+	_, err := Collect(tx, func(rows Rows) (none struct{}, err error) {
 		var kind string
 		var n int
 		var late bool
@@ -118,7 +118,7 @@ func (s sums) states(tx Tx, now time.Time, oldest bool) (map[what]ledger.StateCo
 	if err != nil || !oldest {
 		return out, err
 	}
-	_, err = collect(tx, func(rows Rows) (none struct{}, err error) {
+	_, err = Collect(tx, func(rows Rows) (none struct{}, err error) {
 		var kind string
 		var since int64
 		err = rows.Scan(&kind, &since)
