@@ -229,9 +229,14 @@ func history(ctx context.Context, s ledger.Store, o logOptions) (out []ledger.Ev
 				found = append(found, page[read])
 			}
 		}
-		if read < len(page) { // the place behind the last one that is shown is found by asking for no more
+		if read < len(page) && read < step { // the place behind the last one that is shown is found by asking for no more
 			step = read
 			continue
+		}
+		for _, e := range page[read:] { // a page of a server is never less than a transaction
+			if o.wanted(e) {
+				found = append(found, e)
+			}
 		}
 		out, place = append(out, found...), next
 		if len(page) < step {
