@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -135,9 +136,10 @@ type tx struct {
 	begin  string // "" once it has begun
 	at     ledger.Moment
 	writes pgx.Batch
-	wrote  bool  // anything
-	loud   bool  // it leaves something that others wait for
-	err    error // that ended it
+	coming []question // that will be asked, and their answers once they are here
+	wrote  bool       // anything
+	loud   bool       // it leaves something that others wait for
+	err    error      // that ended it
 }
 
 func (d database) transaction(ctx context.Context, begin string) (*tx, error) {
@@ -194,6 +196,30 @@ type answer struct {
 	warned bool
 }
 
+// question is one that was announced.
+type question struct {
+	query string
+	args  []any
+	answer
+	answered bool
+}
+
+// Ahead says what is going to be asked if nothing is written before: it travels with the next question.
+func (t *tx) Ahead(query string, args ...any) {
+	t.coming = append(t.coming, question{query: query, args: args})
+}
+
+// known is the answer to a question that has travelled ahead. What has not is asked now.
+func (t *tx) known(query string, args []any) (a answer, is bool) {
+	i := slices.IndexFunc(t.coming, func(q question) bool { return q.query == query && slices.Equal(q.args, args) })
+	if i < 0 {
+		return a, false
+	}
+	a, is = t.coming[i].answer, t.coming[i].answered
+	t.coming = slices.Delete(t.coming, i, i+1)
+	return a, is
+}
+
 // ask sends a question behind what there is to write, and reads the answers.
 func (t *tx) ask(query string, args ...any) (a answer, err error) {
 	if t.err != nil {
@@ -211,6 +237,11 @@ func (t *tx) ask(query string, args ...any) (a answer, err error) {
 	t.writes = pgx.Batch{}
 	if query != "" {
 		b.Queue(query, args...)
+		for _, q := range t.coming {
+			if !q.answered {
+				b.Queue(store.PostgreSQL(q.query, q.args), values(q.args)...)
+			}
+		}
 	}
 	if b.Len() == 0 {
 		return a, nil
@@ -233,8 +264,15 @@ func (t *tx) ask(query string, args ...any) (a answer, err error) {
 				return err
 			}
 		}
-		if query != "" {
-			a, err = all(answers)
+		if query == "" {
+			return nil
+		}
+		a, err = all(answers)
+		for i := range t.coming {
+			if q := &t.coming[i]; err == nil && !q.answered {
+				q.answer, err = all(answers)
+				q.answered = true
+			}
 		}
 		return err
 	})
@@ -305,7 +343,7 @@ func (t *tx) commit() error {
 	if !t.wrote && t.writes.Len() == 0 {
 		return nil
 	}
-	t.ctx = context.WithoutCancel(t.ctx) // a commit that was sent is waited for
+	t.ctx, t.coming = context.WithoutCancel(t.ctx), nil // a commit that was sent is waited for
 	warned(t.pooled.Conn().PgConn())
 	a, err := t.ask("COMMIT")
 	switch {
@@ -355,13 +393,17 @@ func (t *tx) Moment() ledger.Moment {
 
 // Query reads.
 func (t *tx) Query(query string, args ...any) (store.Rows, error) {
+	a, is := t.known(query, args)
+	if is {
+		return &found{answer: a, at: -1}, t.err
+	}
 	a, err := t.ask(store.PostgreSQL(query, args), values(args)...)
 	return &found{answer: a, at: -1}, err
 }
 
 // Exec writes, and returns how many rows have changed.
 func (t *tx) Exec(query string, args ...any) (int64, error) {
-	t.wrote = true
+	t.wrote, t.coming = true, nil
 	into, inserts := strings.CutPrefix(query, "INSERT INTO ")
 	t.loud = t.loud || !strings.HasPrefix(into, "lead ") && !strings.HasPrefix(into, "total ") // who leads, and what is summed up, is no news
 	if inserts || strings.HasPrefix(query, "UPDATE op ") || strings.HasPrefix(query, "{take ") {

@@ -17,8 +17,12 @@ func (s *Store) Change(ctx context.Context, loc ledger.Locator, changeID string,
 	if changeID == "" {
 		changeID = ledger.NewID()
 	}
+	id := "" // of an operation that is inserted
 	err = s.db.Update(ctx, func(tx Tx) error {
 		applied = ledger.Applied{}
+		if loc.Gate != "" {
+			ahead(tx, gateQuery, underGate(loc.Gate)...)
+		}
 		l, err := load(tx, loc)
 		if err != nil {
 			return err
@@ -30,6 +34,9 @@ func (s *Store) Change(ctx context.Context, loc ledger.Locator, changeID string,
 			return err
 		}
 		c, err := apply(tx, l, changeID, rule, &applied)
+		if c.Insert {
+			id = c.Operation.ID
+		}
 		if err != nil || c.Then == nil || applied.Noop {
 			return err
 		}
@@ -41,10 +48,28 @@ func (s *Store) Change(ctx context.Context, loc ledger.Locator, changeID string,
 		applied = then
 		return err
 	})
+	if refused := (*ledger.GuardError)(nil); id != "" && errors.As(err, &refused) {
+		err = s.recorded(ctx, id, changeID, refused, &applied)
+	}
 	if err != nil {
 		return ledger.Applied{}, err
 	}
 	return applied, nil
+}
+
+// recorded is for an insertion that was refused: the operation may be there, by this change, and have
+// given its name up since.
+func (s *Store) recorded(ctx context.Context, id, changeID string, refused error, applied *ledger.Applied) error {
+	return s.db.View(ctx, func(tx Tx) error {
+		l, err := load(tx, ledger.Locator{ID: id})
+		switch {
+		case err != nil:
+			return err
+		case !slices.Contains(l.ids, changeID):
+			return refused
+		}
+		return l.known(tx, changeID, applied)
+	})
 }
 
 // happened reports whether a change is in the history of an operation, or of the ledger (0).
@@ -98,8 +123,8 @@ func apply(tx Tx, l *loaded, changeID string, rule ledger.Rule, applied *ledger.
 	w := &writing{tx: tx, c: c, id: changeID, now: l.rec.Now, was: l, is: l.row, before: l.state,
 		after: state{attempts: slices.Clone(l.attempts), reads: slices.Clone(l.reads), grants: slices.Clone(l.grants)}}
 	if c.Insert {
-		if here, err := w.room(); err != nil || here {
-			return c, errors.Join(err, recorded(tx, c.Operation.ID, changeID, applied))
+		if err := w.room(); err != nil {
+			return c, err
 		}
 	}
 	if err := w.gather(); err != nil {
@@ -115,19 +140,10 @@ func apply(tx Tx, l *loaded, changeID string, rule ledger.Rule, applied *ledger.
 	if len(c.Grants) > 0 {
 		applied.Grant = c.Grants[len(c.Grants)-1]
 	}
-	return c, w.list()
-}
-
-// recorded is for an insertion whose operation is there: by this change, or the id is another's.
-func recorded(tx Tx, id, changeID string, applied *ledger.Applied) error {
-	l, err := load(tx, ledger.Locator{ID: id})
-	if err != nil {
-		return err
+	if w.price == w.was.price {
+		return c, nil
 	}
-	if !slices.Contains(l.ids, changeID) {
-		return &ledger.GuardError{Message: "this operation is recorded already: operations are never replaced"}
-	}
-	return l.known(tx, changeID, applied)
+	return c, w.price.save(tx, w.is)
 }
 
 // writing is one change on its way into the tables.
@@ -143,29 +159,21 @@ type writing struct {
 	price         price
 }
 
-// room makes room for a new operation under its name, unless it is here: it was recorded, and has
-// given its name up since.
-func (w *writing) room() (here bool, err error) {
-	o := w.c.Operation
-	n := 0
-	if err := One(w.tx, []any{&here, &n}, `SELECT EXISTS (SELECT 1 FROM op WHERE id = ?),
-		coalesce((SELECT max(n) + 1 FROM op WHERE name IN (?, ?) AND scope = ? AND kind = ?), 0)`, o.ID, o.Key, ledger.Masked(o.Key),
-		o.Scope, o.Kind); err != nil || here {
-		return here, err
-	}
+// room makes room for a new operation under its name.
+func (w *writing) room() error {
 	if w.c.Retire {
 		if err := exec(w.tx, `UPDATE op SET live = 0 WHERE seq = ?`, w.was.seq); err != nil {
-			return false, err
+			return err
 		}
 	}
 	if w.was.rec.Found {
 		w.was = none()
 	}
-	w.is, w.before, w.after = row{mark: marked("", w.c.Marks), n: n}, w.was.state, state{}
-	if !o.KeyLive && w.c.Then == nil {
-		return false, &ledger.GuardError{Message: "what has no name was sent before"}
+	w.is, w.before, w.after = row{mark: marked("", w.c.Marks)}, w.was.state, state{}
+	if !w.c.Operation.KeyLive && w.c.Then == nil {
+		return &ledger.GuardError{Message: "what has no name was sent before"}
 	}
-	return false, nil
+	return nil
 }
 
 // marked adds marks to those of an operation, each between line ends.
@@ -296,7 +304,10 @@ func (w *writing) write() error {
 		names, values = append(names, c.name), append(values, c.value)
 	}
 	if w.c.Insert {
-		return exec(w.tx, `INSERT INTO op (`+strings.Join(names, ", ")+`) VALUES (`+placeholders(len(values))+`)`, values...)
+		o := w.is.o // n is how many had its name before
+		return exec(w.tx, `INSERT INTO op (`+strings.Join(names, ", ")+`, n) VALUES (`+placeholders(len(values))+`,
+			(SELECT coalesce(max(n) + 1, 0) FROM op WHERE name IN (?, ?) AND scope = ? AND kind = ?))`,
+			append(values, o.Key, ledger.Masked(o.Key), o.Scope, o.Kind)...)
 	}
 	if err := w.update(names, values); err != nil || w.c.Erase == nil {
 		return err

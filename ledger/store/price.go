@@ -22,7 +22,7 @@ type price struct {
 const priceNames = `downstream, title, target, duplicate, duplicate_word, duplicate_guess, miss, miss_word, miss_guess, odds,
 	look_at, looks, again_at`
 
-var savePrice = `INSERT INTO price (op, ` + priceNames + `) VALUES (` + placeholders(14) + `) ON CONFLICT (op) DO UPDATE SET ` +
+var savePrice = `INSERT INTO price (op, ` + priceNames + `) VALUES ((SELECT seq FROM op WHERE id = ?), ` + placeholders(13) + `) ON CONFLICT (op) DO UPDATE SET ` +
 	regexp.MustCompile(`\w+`).ReplaceAllString(priceNames, `$0 = excluded.$0`)
 
 // priceColumns are what a priceScan reads, of price p that may not be there.
@@ -58,21 +58,21 @@ func (p price) in(r *row) {
 
 // save writes the price beside an operation, or takes it away. A writer in plain SQL, or without a
 // policy, names nothing: the policy's words stay with the operation, and tell what it overtakes.
-func (p price) save(tx Tx, seq int64, r row) error {
+func (p price) save(tx Tx, r row) error {
 	if !p.listed {
-		return exec(tx, `{take price} WHERE op = ?`, seq)
+		return exec(tx, `{take price} WHERE op = (SELECT seq FROM op WHERE id = ?)`, r.o.ID)
 	}
 	is := r
 	p.in(&is)
 	title, target := nonEmpty(r.o.Title, p.Title), nonEmpty(ledger.NamedTarget(r.o.Target), nonEmpty(p.Target, r.o.Target))
 	if title != r.o.Title || target != r.o.Target || is.policy != r.policy || is.rank != r.rank || is.byWord != r.byWord ||
 		millis(is.personAt) != millis(r.personAt) {
-		if err := exec(tx, `UPDATE op SET title = ?, target = ?, policy = ?, rank = ?, by_word = ?, person_at = ? WHERE seq = ?`,
-			title, target, is.policy, is.rank, number(is.byWord), millis(is.personAt), seq); err != nil {
+		if err := exec(tx, `UPDATE op SET title = ?, target = ?, policy = ?, rank = ?, by_word = ?, person_at = ? WHERE id = ?`,
+			title, target, is.policy, is.rank, number(is.byWord), millis(is.personAt), r.o.ID); err != nil {
 			return err
 		}
 	}
-	values := []any{seq, p.Downstream, p.Title, p.Target, finite(p.Duplicate.Value), p.Duplicate.Word, number(p.Duplicate.Guess),
+	values := []any{r.o.ID, p.Downstream, p.Title, p.Target, finite(p.Duplicate.Value), p.Duplicate.Word, number(p.Duplicate.Guess),
 		finite(p.Miss.Value), p.Miss.Word, number(p.Miss.Guess), finite(p.Odds), millis(p.ReadAt), p.Reads, millis(p.again)}
 	return exec(tx, savePrice, values...)
 }
@@ -129,28 +129,13 @@ func (w *writing) worth() {
 	p.in(&w.is)
 }
 
-// list writes the price that is another one now.
-func (w *writing) list() error {
-	if w.price == w.was.price {
-		return nil
-	}
-	seq := w.is.seq
-	if w.c.Insert {
-		var err error
-		if seq, err = seqOf(w.tx, w.is.o.ID); err != nil {
-			return err
-		}
-	}
-	return w.price.save(w.tx, seq, w.is)
-}
-
 // Price writes what a policy says beside open operations. Those that have moved since are passed over.
 func (s *Store) Price(ctx context.Context, prices []ledger.Pricing) error {
 	return s.db.Update(ctx, func(tx Tx) error {
 		for _, of := range prices {
 			l, err := load(tx, ledger.Locator{ID: of.OperationID, Skip: ledger.AllParts})
 			if err == nil && l.rec.Found && (of.Version == 0 || of.Version == l.o.Version) {
-				err = l.price.with(of, &l.row, time.Time{}).save(tx, l.seq, l.row)
+				err = l.price.with(of, &l.row, time.Time{}).save(tx, l.row)
 			}
 			if err != nil {
 				return err

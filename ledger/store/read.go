@@ -16,8 +16,9 @@ type loaded struct {
 	row
 	state
 	price
-	ids []string // of its events
-	rec ledger.Record
+	ids    []string // of its events
+	shares bool     // its target with others
+	rec    ledger.Record
 }
 
 // found is the condition that o is where a locator points.
@@ -49,8 +50,14 @@ func load(tx Tx, loc ledger.Locator) (*loaded, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := loadAll(tx, loc.Skip, where, args...)
-	if err == nil && len(all) == 0 {
+	events := `e.op = (SELECT o.seq FROM op o WHERE ` + where + `)`
+	if !ahead(tx, toldQuery(events), args...) {
+		events = ""
+	}
+	all, err := loadRows(tx, loc.Skip, where, args...)
+	if err == nil && len(all) > 0 {
+		err = loadRest(tx, all, loc.Skip, events, args...)
+	} else if err == nil {
 		now := tx.Moment()
 		all = []*loaded{none()}
 		all[0].rec.Now, all[0].rec.Steady = now.Wall, now.Steady
@@ -67,36 +74,51 @@ func none() *loaded {
 
 // loadAll reads records.
 func loadAll(tx Tx, skip ledger.Parts, where string, args ...any) ([]*loaded, error) {
+	all, err := loadRows(tx, skip, where, args...)
+	if err == nil && len(all) > 0 {
+		err = loadRest(tx, all, skip, "")
+	}
+	return all, err
+}
+
+// loadRows reads where operations stand.
+func loadRows(tx Tx, skip ledger.Parts, where string, args ...any) ([]*loaded, error) {
 	var gap int64
 	var shares bool
 	related := `0`
 	if skip&ledger.PartRelated == 0 {
 		related = `EXISTS (SELECT 1 FROM op t WHERE t.target = o.target AND t.target <> '' AND t.seq <> o.seq)`
 	}
-	of := map[int64]*loaded{}
-	var together []*loaded // with others on their targets
 	prices := newPriceScan()
 	scan := newRowScan(append(prices.dest, &shares, &gap)...)
-	all, err := Collect(tx, func(rows Rows) (*loaded, error) {
+	return Collect(tx, func(rows Rows) (*loaded, error) {
 		l := none()
 		err := scan.row(rows, &l.row)
-		l.price, l.rec.Gap, of[l.seq] = prices.price(&l.row), at(gap), l
-		if shares {
-			together = append(together, l)
-		}
+		l.price, l.rec.Gap, l.shares = prices.price(&l.row), at(gap), shares
 		return l, err
 	}, `SELECT `+rowColumns+`, `+priceColumns+`, `+bare(related,
 		`CAST(coalesce((SELECT value FROM meta WHERE name = 'gap'), '0') AS {int})`)+`
 		FROM op o LEFT JOIN price p ON p.op = o.seq WHERE `+where, args...)
-	if err != nil || len(all) == 0 {
-		return nil, err
+}
+
+// loadRest reads what became of operations. events is the condition that their events have, where that
+// was asked ahead.
+func loadRest(tx Tx, all []*loaded, skip ledger.Parts, events string, args ...any) (err error) {
+	of := map[int64]*loaded{}
+	for _, l := range all {
+		of[l.seq] = l
 	}
-	for some := range slices.Chunk(all, manyIDs) {
-		marks, seqs := among(ledger.Each(some, func(l *loaded) int64 { return l.seq }))
-		err = errors.Join(err, told(tx, `e.op IN (`+marks+`)`, seqs, func(op int64, id string, e said, facts, payload object) {
-			of[op].apply(e, facts, payload)
-			of[op].ids = append(of[op].ids, id)
-		}))
+	fold := func(op int64, id string, e said, facts, payload object) {
+		of[op].apply(e, facts, payload)
+		of[op].ids = append(of[op].ids, id)
+	}
+	if events != "" {
+		err = told(tx, events, args, fold)
+	} else {
+		for some := range slices.Chunk(all, manyIDs) {
+			marks, seqs := among(ledger.Each(some, func(l *loaded) int64 { return l.seq }))
+			err = errors.Join(err, told(tx, `e.op IN (`+marks+`)`, seqs, fold))
+		}
 	}
 	now := tx.Moment()
 	var holds []ledger.Hold
@@ -121,12 +143,12 @@ func loadAll(tx Tx, skip ledger.Parts, where string, args ...any) ([]*loaded, er
 			l.rec.Pricing.OperationID = l.o.ID
 		}
 	}
-	for _, l := range together {
-		if err == nil {
+	for _, l := range all {
+		if l.shares && err == nil {
 			l.rec.Related, err = relatedTo(tx, l.row)
 		}
 	}
-	return all, err
+	return err
 }
 
 // told reads events, oldest first.
@@ -142,10 +164,24 @@ func told(tx Tx, where string, args []any, each func(op int64, id string, e said
 			each(op, id, e, said, parse(payload))
 		}
 		return none, err
-	}, `SELECT `+bare(`e.op`, `e.id`, `e.n`, `e.at`, `e.actor`, `coalesce({text e.facts}, '')`,
-		`coalesce({text e.payload}, '')`)+` FROM ev e
-		WHERE `+where+` ORDER BY e.seq`, args...)
+	}, toldQuery(where), args...)
 	return err
+}
+
+func toldQuery(where string) string {
+	return `SELECT ` + bare(`e.op`, `e.id`, `e.n`, `e.at`, `e.actor`, `coalesce({text e.facts}, '')`,
+		`coalesce({text e.payload}, '')`) + ` FROM ev e WHERE ` + where + ` ORDER BY e.seq`
+}
+
+// ahead says what is going to be asked, where a question is a journey: it travels with the next one.
+func ahead(tx Tx, query string, args ...any) bool {
+	far, is := tx.(interface {
+		Ahead(query string, args ...any)
+	})
+	if is {
+		far.Ahead(query, args...)
+	}
+	return is
 }
 
 // among are placeholders for an IN. The first value is repeated, so that there are few statements
@@ -170,18 +206,22 @@ func withoutEvidence(reads []ledger.Read) {
 	}
 }
 
-// gateHolds is the condition that o is open and holds a gate back, as ledger.GateHolds says.
-const gateHolds = `o.gate >= ? AND o.gate < ? AND o.gate <> '' AND o.state IN ('pending', 'uncertain') AND o.abandoned = 0
-	AND (o.gate = ? OR substr(o.gate, 33, 9) <> substr(?, 33, 9)) ORDER BY o.gate LIMIT 1`
+// gateQuery asks what is open and holds a gate back, as ledger.GateHolds says.
+const gateQuery = `SELECT coalesce((SELECT o.seq FROM op o WHERE o.gate >= ? AND o.gate < ? AND o.gate <> '' AND o.state IN ('pending', 'uncertain') AND o.abandoned = 0
+	AND (o.gate = ? OR substr(o.gate, 33, 9) <> substr(?, 33, 9)) ORDER BY o.gate LIMIT 1), 0)`
+
+func underGate(gate string) []any {
+	base := ledger.GateBase(gate)
+	return []any{base, base + "~", gate, gate}
+}
 
 // openUnder is what is open and holds a gate back, or nil.
 func openUnder(tx Tx, gate string) (*ledger.Record, error) {
 	if gate == "" {
 		return nil, nil
 	}
-	base := ledger.GateBase(gate)
 	var open int64
-	err := One(tx, []any{&open}, `SELECT coalesce((SELECT o.seq FROM op o WHERE `+gateHolds+`), 0)`, base, base+"~", gate, gate)
+	err := One(tx, []any{&open}, gateQuery, underGate(gate)...)
 	if err != nil || open == 0 {
 		return nil, err
 	}
