@@ -49,7 +49,7 @@ func (s *Store) Change(ctx context.Context, loc ledger.Locator, changeID string,
 		return err
 	})
 	if refused := (*ledger.GuardError)(nil); id != "" && errors.As(err, &refused) {
-		err = s.recorded(ctx, id, changeID, refused, &applied)
+		err = recorded(ctx, s.db, id, changeID, refused, &applied)
 	}
 	if err != nil {
 		return ledger.Applied{}, err
@@ -59,8 +59,8 @@ func (s *Store) Change(ctx context.Context, loc ledger.Locator, changeID string,
 
 // recorded is for an insertion that was refused: the operation may be there, by this change, and have
 // given its name up since.
-func (s *Store) recorded(ctx context.Context, id, changeID string, refused error, applied *ledger.Applied) error {
-	return s.db.View(ctx, func(tx Tx) error {
+func recorded(ctx context.Context, db Database, id, changeID string, refused error, applied *ledger.Applied) error {
+	return db.View(ctx, func(tx Tx) error {
 		l, err := load(tx, ledger.Locator{ID: id})
 		switch {
 		case err != nil:

@@ -22,7 +22,8 @@ type price struct {
 const priceNames = `downstream, title, target, duplicate, duplicate_word, duplicate_guess, miss, miss_word, miss_guess, odds,
 	look_at, looks, again_at`
 
-var savePrice = `INSERT INTO price (op, ` + priceNames + `) VALUES ((SELECT seq FROM op WHERE id = ?), ` + placeholders(13) + `) ON CONFLICT (op) DO UPDATE SET ` +
+var savePrice = `INSERT INTO price (op, ` + priceNames + `) VALUES ((SELECT seq FROM op WHERE id = ?), ` + placeholders(13) + `)
+	ON CONFLICT (op) DO UPDATE SET ` +
 	regexp.MustCompile(`\w+`).ReplaceAllString(priceNames, `$0 = excluded.$0`)
 
 // priceColumns are what a priceScan reads, of price p that may not be there.

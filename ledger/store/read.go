@@ -207,7 +207,8 @@ func withoutEvidence(reads []ledger.Read) {
 }
 
 // gateQuery asks what is open and holds a gate back, as ledger.GateHolds says.
-const gateQuery = `SELECT coalesce((SELECT o.seq FROM op o WHERE o.gate >= ? AND o.gate < ? AND o.gate <> '' AND o.state IN ('pending', 'uncertain') AND o.abandoned = 0
+const gateQuery = `SELECT coalesce((SELECT o.seq FROM op o WHERE o.gate >= ? AND o.gate < ? AND o.gate <> ''
+	AND o.state IN ('pending', 'uncertain') AND o.abandoned = 0
 	AND (o.gate = ? OR substr(o.gate, 33, 9) <> substr(?, 33, 9)) ORDER BY o.gate LIMIT 1), 0)`
 
 func underGate(gate string) []any {
