@@ -85,14 +85,15 @@ const infoQuery = `SELECT pg_is_in_recovery(), coalesce((` + successionQuery + `
 	coalesce((SELECT at FROM indoubt.ev WHERE seq < coalesce((SELECT seq FROM indoubt.ev WHERE op = 0 AND id = indoubt.home()), 9223372036854775807) ORDER BY seq DESC LIMIT 1), 0)`
 
 // Info describes the ledger.
-func (s *Store) Info(ctx context.Context) (ledger.Info, error) {
-	i, err := s.Store.Info(ctx)
-	if err != nil {
-		return i, err
-	}
-	i.Path, i.Schema, i.ReadOnly, i.Parallel = s.address.shown, s.meta.schema(), s.opts.ReadOnly, int(s.pool.Load().Config().MaxConns)
+func (s *Store) Info(ctx context.Context) (i ledger.Info, err error) {
 	noted := true
-	err = database{s.handle}.View(ctx, func(tx store.Tx) error {
+	err = database{s.handle}.View(ctx, func(tx store.Tx) (err error) {
+		store.Ahead(tx, infoQuery)
+		if i, err = store.Describe(tx); err != nil {
+			return err
+		}
+		i.Path, i.Schema, i.ReadOnly = s.address.shown, s.meta.schema(), s.opts.ReadOnly
+		i.Parallel = int(s.pool.Load().Config().MaxConns)
 		var told, standbys, may string
 		var standby, home bool
 		var at, known int64

@@ -21,7 +21,7 @@ func (s *Store) Change(ctx context.Context, loc ledger.Locator, changeID string,
 	err = s.db.Update(ctx, func(tx Tx) error {
 		applied = ledger.Applied{}
 		if loc.Gate != "" {
-			ahead(tx, gateQuery, underGate(loc.Gate)...)
+			Ahead(tx, gateQuery, underGate(loc.Gate)...)
 		}
 		l, err := load(tx, loc)
 		if err != nil {

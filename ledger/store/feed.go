@@ -143,9 +143,13 @@ const aboutOutage = "outage:"
 
 // eventsOf reads events e.
 func eventsOf(tx Tx, where string, args ...any) ([]ledger.Event, error) {
-	return Collect(tx, scanEvent, `SELECT e.seq, e.id, coalesce(o.id, ''), e.about, e.at, e.verb, e.actor, e.machine, e.reason,
+	return Collect(tx, scanEvent, eventsQuery(where), args...)
+}
+
+func eventsQuery(where string) string {
+	return `SELECT e.seq, e.id, coalesce(o.id, ''), e.about, e.at, e.verb, e.actor, e.machine, e.reason,
 		e.before, e.state, e.version, e.conflict,
-		coalesce({text e.facts}, ''), coalesce({text e.payload}, '') FROM ev e LEFT JOIN op o ON o.seq = e.op WHERE `+where, args...)
+		coalesce({text e.facts}, ''), coalesce({text e.payload}, '') FROM ev e LEFT JOIN op o ON o.seq = e.op WHERE ` + where
 }
 
 func scanEvent(rows Rows) (e ledger.Event, err error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 
 	"indoubt/ledger"
@@ -54,9 +55,13 @@ func (s *Store) Holds(ctx context.Context, now time.Time) (out []ledger.Hold, er
 	return out, err
 }
 
-// holdsAt reads the holds in force; who holds is in the event.
+// holdsQuery reads the holds; who holds is in the event.
+const holdsQuery = `SELECT h.scope, h.kinds, h.actor, coalesce(e.machine, 0) = 1, coalesce({text e.facts}, ''), h.reason, h.created_at,
+	h.until, h.change_id FROM hold h LEFT JOIN ev e ON e.op = 0 AND e.id = h.change_id ORDER BY h.created_at, h.scope`
+
+// holdsAt are the holds in force.
 func holdsAt(tx Tx, now time.Time) ([]ledger.Hold, error) {
-	return Collect(tx, func(rows Rows) (h ledger.Hold, err error) {
+	all, err := Collect(tx, func(rows Rows) (h ledger.Hold, err error) {
 		var kinds, facts string
 		var created, until int64
 		err = rows.Scan(&h.Scope, &kinds, &h.Actor.Name, &h.Actor.Machine, &facts, &h.Reason, &created, &until, &h.ChangeID)
@@ -64,10 +69,8 @@ func holdsAt(tx Tx, now time.Time) ([]ledger.Hold, error) {
 		h.Actor.OSUser, h.Actor.Host, h.Actor.Terminal = w.OSUser, w.Host, w.Terminal
 		h.Kinds, h.CreatedAt, h.Until = unlist(kinds), at(created), at(until)
 		return h, err
-	}, `SELECT h.scope, h.kinds, h.actor, coalesce(e.machine, 0) = 1, coalesce({text e.facts}, ''), h.reason, h.created_at, h.until,
-			h.change_id
-		FROM hold h LEFT JOIN ev e ON e.op = 0 AND e.id = h.change_id WHERE h.until = 0 OR h.until >= ? ORDER BY h.created_at, h.scope`,
-		millis(now))
+	}, holdsQuery)
+	return slices.DeleteFunc(all, func(h ledger.Hold) bool { return !h.Until.IsZero() && millis(h.Until) < millis(now) }), err
 }
 
 // Lead takes the scopes, renews them, and gives the holder's others up.
@@ -178,24 +181,31 @@ func policyInForce(tx Tx) (ledger.PolicyText, error) {
 	return ledger.PolicyOf(events[0])
 }
 
-// Info describes the ledger itself.
+// Info describes the ledger.
 func (s *Store) Info(ctx context.Context) (info ledger.Info, err error) {
-	err = s.db.View(ctx, func(tx Tx) error {
-		var last, lost, engine, created int64
-		var err error
-		if info.Step, info.SteppedAt, err = lastStep(tx); err != nil {
-			return err
-		}
-		err = One(tx, []any{&info.ID, &created, &info.LastSeq, &last, &lost, &info.LastBy, &engine}, `SELECT
-			coalesce((SELECT value FROM meta WHERE name = 'id'), ''), CAST(coalesce((SELECT value FROM meta WHERE name = 'created'),
-				'0') AS {int}),
-			coalesce((SELECT max(seq) FROM ev), 0), coalesce((SELECT at FROM ev ORDER BY seq DESC LIMIT 1), 0),
-				coalesce((SELECT max(lost_at) FROM ev WHERE lost_at <> 0 AND outcome = 'uncertain'), 0),
-			coalesce((SELECT source FROM op ORDER BY seq DESC LIMIT 1), ''), coalesce((SELECT max(until) FROM lead
-				WHERE name NOT LIKE 'run:%'), 0)`)
-		info.CreatedAt, info.LastWrite, info.LastError, info.EngineAt = at(created), at(last), at(lost), at(engine)
-		info.Cursor = ledger.NumberCursor(info.LastSeq)
+	err = s.db.View(ctx, func(tx Tx) (err error) {
+		info, err = Describe(tx)
 		return err
 	})
 	return info, err
 }
+
+// Describe is what the tables say of the ledger.
+func Describe(tx Tx) (info ledger.Info, err error) {
+	var last, lost, engine, created int64
+	Ahead(tx, describing)
+	if info.Step, info.SteppedAt, err = lastStep(tx); err != nil {
+		return info, err
+	}
+	err = One(tx, []any{&info.ID, &created, &info.LastSeq, &last, &lost, &info.LastBy, &engine}, describing)
+	info.CreatedAt, info.LastWrite, info.LastError, info.EngineAt = at(created), at(last), at(lost), at(engine)
+	info.Cursor = ledger.NumberCursor(info.LastSeq)
+	return info, err
+}
+
+const describing = `SELECT coalesce((SELECT value FROM meta WHERE name = 'id'), ''),
+	CAST(coalesce((SELECT value FROM meta WHERE name = 'created'), '0') AS {int}),
+	coalesce((SELECT max(seq) FROM ev), 0), coalesce((SELECT at FROM ev ORDER BY seq DESC LIMIT 1), 0),
+	coalesce((SELECT max(lost_at) FROM ev WHERE lost_at <> 0 AND outcome = 'uncertain'), 0),
+	coalesce((SELECT source FROM op ORDER BY seq DESC LIMIT 1), ''),
+	coalesce((SELECT max(until) FROM lead WHERE name NOT LIKE 'run:%'), 0)`

@@ -116,7 +116,8 @@ func (s *Store) Page(ctx context.Context, q ledger.Query) (page ledger.Page, err
 		if err != nil {
 			return err
 		}
-		waits, err := toCome(tx)
+		var waits map[string]string
+		Ahead(tx, eventsQuery(openRuns))
 		steps := len(q.Filter.Terms) > 0 && q.Filter.Settles() && whole(q) && few == nil
 		for step := firstStep; err == nil; step = min(10*step, mostSteps) {
 			var until cursor
@@ -127,6 +128,9 @@ func (s *Store) Page(ctx context.Context, q ledger.Query) (page ledger.Page, err
 			}
 			for many := q.Limit + 1; ; many = min(max(10*many, q.Limit+1), mostTried) {
 				found, keys, err := listed(tx, q, kinds, few, after, until, many)
+				if err == nil && waits == nil {
+					waits, err = toCome(tx)
+				}
 				if err != nil {
 					return err
 				}
@@ -334,6 +338,8 @@ func unsettledCounts(tx Tx, where string, args []any) (c ledger.Counts, err erro
 // Counts returns how many operations stand where at now.
 func (s *Store) Counts(ctx context.Context, now time.Time) (c ledger.Counts, err error) {
 	err = s.db.View(ctx, func(tx Tx) (err error) {
+		Ahead(tx, totalQuery)
+		Ahead(tx, flyingQuery, millis(now))
 		if c, err = unsettledCounts(tx, "?1 = ?1", []any{millis(now)}); err != nil {
 			return err
 		}

@@ -50,14 +50,8 @@ func load(tx Tx, loc ledger.Locator) (*loaded, error) {
 	if err != nil {
 		return nil, err
 	}
-	events := `e.op = (SELECT o.seq FROM op o WHERE ` + where + `)`
-	if !ahead(tx, toldQuery(events), args...) {
-		events = ""
-	}
-	all, err := loadRows(tx, loc.Skip, where, args...)
-	if err == nil && len(all) > 0 {
-		err = loadRest(tx, all, loc.Skip, events, args...)
-	} else if err == nil {
+	all, err := loadAll(tx, loc.Skip, where, args...)
+	if err == nil && len(all) == 0 {
 		now := tx.Moment()
 		all = []*loaded{none()}
 		all[0].rec.Now, all[0].rec.Steady = now.Wall, now.Steady
@@ -74,15 +68,13 @@ func none() *loaded {
 
 // loadAll reads records.
 func loadAll(tx Tx, skip ledger.Parts, where string, args ...any) ([]*loaded, error) {
-	all, err := loadRows(tx, skip, where, args...)
-	if err == nil && len(all) > 0 {
-		err = loadRest(tx, all, skip, "")
+	events := `e.op IN (SELECT o.seq FROM op o WHERE ` + where + `)`
+	if !Ahead(tx, toldQuery(events), args...) {
+		events = ""
 	}
-	return all, err
-}
-
-// loadRows reads where operations stand.
-func loadRows(tx Tx, skip ledger.Parts, where string, args ...any) ([]*loaded, error) {
+	if skip&ledger.PartHolds == 0 {
+		Ahead(tx, holdsQuery)
+	}
 	var gap int64
 	var shares bool
 	related := `0`
@@ -91,7 +83,7 @@ func loadRows(tx Tx, skip ledger.Parts, where string, args ...any) ([]*loaded, e
 	}
 	prices := newPriceScan()
 	scan := newRowScan(append(prices.dest, &shares, &gap)...)
-	return Collect(tx, func(rows Rows) (*loaded, error) {
+	all, err := Collect(tx, func(rows Rows) (*loaded, error) {
 		l := none()
 		err := scan.row(rows, &l.row)
 		l.price, l.rec.Gap, l.shares = prices.price(&l.row), at(gap), shares
@@ -99,11 +91,15 @@ func loadRows(tx Tx, skip ledger.Parts, where string, args ...any) ([]*loaded, e
 	}, `SELECT `+rowColumns+`, `+priceColumns+`, `+bare(related,
 		`CAST(coalesce((SELECT value FROM meta WHERE name = 'gap'), '0') AS {int})`)+`
 		FROM op o LEFT JOIN price p ON p.op = o.seq WHERE `+where, args...)
+	if err == nil && len(all) > 0 {
+		err = complete(tx, all, skip, events, args...)
+	}
+	return all, err
 }
 
-// loadRest reads what became of operations. events is the condition that their events have, where that
+// complete reads what became of operations. events is the condition that their events have, where that
 // was asked ahead.
-func loadRest(tx Tx, all []*loaded, skip ledger.Parts, events string, args ...any) (err error) {
+func complete(tx Tx, all []*loaded, skip ledger.Parts, events string, args ...any) (err error) {
 	of := map[int64]*loaded{}
 	for _, l := range all {
 		of[l.seq] = l
@@ -171,17 +167,6 @@ func told(tx Tx, where string, args []any, each func(op int64, id string, e said
 func toldQuery(where string) string {
 	return `SELECT ` + bare(`e.op`, `e.id`, `e.n`, `e.at`, `e.actor`, `coalesce({text e.facts}, '')`,
 		`coalesce({text e.payload}, '')`) + ` FROM ev e WHERE ` + where + ` ORDER BY e.seq`
-}
-
-// ahead says what is going to be asked, where a question is a journey: it travels with the next one.
-func ahead(tx Tx, query string, args ...any) bool {
-	far, is := tx.(interface {
-		Ahead(query string, args ...any)
-	})
-	if is {
-		far.Ahead(query, args...)
-	}
-	return is
 }
 
 // among are placeholders for an IN. The first value is repeated, so that there are few statements

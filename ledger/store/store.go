@@ -117,6 +117,18 @@ func Collect[T any](tx Tx, scan func(Rows) (T, error), query string, args ...any
 	return out, errors.Join(err, rows.Err(), rows.Close())
 }
 
+// Ahead says what is going to be asked, where a question is a journey: it travels with the next one, and false
+// where none is.
+func Ahead(tx Tx, query string, args ...any) bool {
+	far, is := tx.(interface {
+		Ahead(query string, args ...any)
+	})
+	if is {
+		far.Ahead(query, args...)
+	}
+	return is
+}
+
 // One reads a single row; sql.ErrNoRows where there is none.
 func One(tx Tx, dest []any, query string, args ...any) error {
 	found, err := Collect(tx, func(rows Rows) (none struct{}, err error) { return none, rows.Scan(dest...) }, query, args...)

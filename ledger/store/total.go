@@ -30,6 +30,8 @@ type sums struct {
 	behind int64  // how many events came after
 }
 
+const totalQuery = `SELECT what, n FROM total`
+
 // sumsOf are the sums as far as they have come, and at most so many events farther.
 func sumsOf(tx Tx, most int64) (s sums, err error) {
 	s.n = map[what]int{}
@@ -40,7 +42,7 @@ func sumsOf(tx Tx, most int64) (s sums, err error) {
 		of := append(unlist(text), "", "", "")
 		s.n[what{of[0], of[1], of[2]}] = n
 		return none, err
-	}, `SELECT what, n FROM total`); err != nil {
+	}, totalQuery); err != nil {
 		return s, err
 	}
 	from, last := int64(s.n[what{place, "", ""}]), int64(math.MaxInt64)
@@ -84,6 +86,9 @@ func (s sums) save(tx Tx) error {
 	return nil
 }
 
+const flyingQuery = `SELECT o.kind, ` + overdue + `, count(*), min(CASE WHEN ` + overdue + ` THEN o.deadline_at ELSE o.begun_at END)
+	FROM op o WHERE ` + inFlight + ` GROUP BY 1, 2`
+
 // states is how many operations of a kind stand where at now, with the oldest where that is asked for. A
 // deadline that passed is not in the history yet.
 func (s sums) states(tx Tx, now time.Time, oldest bool) (map[what]ledger.StateCount, error) {
@@ -113,8 +118,7 @@ func (s sums) states(tx Tx, now time.Time, oldest bool) (map[what]ledger.StateCo
 			put(kind, ledger.Pending, 0, since)
 		}
 		return none, err
-	}, `SELECT o.kind, `+overdue+`, count(*), min(CASE WHEN `+overdue+` THEN o.deadline_at ELSE o.begun_at END) FROM op o WHERE `+inFlight+`
-		GROUP BY 1, 2`, millis(now))
+	}, flyingQuery, millis(now))
 	if err != nil || !oldest {
 		return out, err
 	}
