@@ -14,9 +14,6 @@ import (
 // Numbers of events are given before their transactions end, so a place in the feed is a snapshot:
 // which transactions had ended. A page holds whole transactions, so it may be longer than asked for.
 
-// spot is where an event is in the feed.
-type spot struct{ xid, seq int64 }
-
 // Follow returns what came into view after the cursor, in the order of transactions. On a standby
 // that is what had ended when it was looked at first.
 func (s *Store) Follow(ctx context.Context, after ledger.Cursor, limit int) (events []ledger.Event, next ledger.Cursor, err error) {
@@ -24,36 +21,34 @@ func (s *Store) Follow(ctx context.Context, after ledger.Cursor, limit int) (eve
 	if err != nil {
 		return nil, after, err
 	}
-	var found []spot
+	var found []int64
 	var look snapshot
-	err = s.looked(ctx, seen, func(tx store.Tx, now snapshot) error {
+	err = s.looked(ctx, seen, func(tx store.Tx, now snapshot) (err error) {
 		look, seen = now, seen.in(now.system)
 		where, args := seen.behind(nil)
 		shown, args := look.shown(args)
-		ask := func(more string, args ...any) (spots []spot, err error) {
-			return store.Collect(tx, func(rows store.Rows) (at spot, err error) { return at, rows.Scan(&at.xid, &at.seq) },
-				`SELECT e.place, e.seq FROM ev e WHERE `+where+` AND `+shown+` AND e.verb <> 'look'`+more, args...)
-		}
-		var err error
-		if found, err = ask(` ORDER BY e.place, e.seq LIMIT ?`, append(args, limit+1)...); err != nil || len(found) <= limit {
+		ask := func(more string, args ...any) (err error) {
+			where := where + ` AND ` + shown + ` AND e.verb <> 'look'` + more
+			store.Ahead(tx, store.EventsQuery(where), args...)
+			found, err = store.Collect(tx, func(rows store.Rows) (at int64, err error) { return at, rows.Scan(&at) },
+				`SELECT e.place FROM ev e WHERE `+where, args...)
+			if err == nil {
+				events, err = store.EventsOf(tx, where, args...)
+			}
 			return err
 		}
-		cut := found[limit].xid
-		if found = slices.DeleteFunc(found, func(at spot) bool { return at.xid == cut }); len(found) == 0 {
-			found, err = ask(` AND e.place = ?`, append(args, cut)...)
+		if err := ask(` ORDER BY e.place, e.seq LIMIT ?`, append(args, limit+1)...); err != nil || len(found) <= limit {
+			return err
+		}
+		cut := found[limit]
+		if events = events[:slices.Index(found, cut)]; len(events) == 0 {
+			err = ask(` AND e.place = ?`, append(args, cut)...)
 			cut++
 		}
 		look = seen.until(cut, look)
 		return err
 	})
-	if err != nil || len(found) == 0 {
-		return nil, look.cursor(), err
-	}
-	where, args := ``, []any{}
-	for _, at := range found {
-		where, args = where+`, ?`, append(args, at.seq)
-	}
-	events, err = s.Events(ctx, ledger.HistoryQuery{Limit: len(found)}, `e.seq IN (`+where[2:]+`)`, args...)
+	slices.SortFunc(events, func(a, b ledger.Event) int { return cmp.Compare(a.Seq, b.Seq) })
 	return events, look.cursor(), err
 }
 

@@ -81,7 +81,7 @@ func happened(tx Tx, seq int64, changeID string) (known bool, err error) {
 // known fills in what a change that is recorded already has left.
 func (l *loaded) known(tx Tx, changeID string, applied *ledger.Applied) error {
 	*applied = ledger.Applied{Before: *l.o, After: *l.o, Noop: true}
-	events, err := eventsOf(tx, `e.op = ? AND e.id = ?`, l.seq, changeID)
+	events, err := EventsOf(tx, `e.op = ? AND e.id = ?`, l.seq, changeID)
 	if err != nil || len(events) == 0 {
 		return err
 	}

@@ -141,12 +141,12 @@ func about(e ledger.Event) string {
 
 const aboutOutage = "outage:"
 
-// eventsOf reads events e.
-func eventsOf(tx Tx, where string, args ...any) ([]ledger.Event, error) {
-	return Collect(tx, scanEvent, eventsQuery(where), args...)
+// EventsOf reads events e for which a condition holds; EventsQuery is how.
+func EventsOf(tx Tx, where string, args ...any) ([]ledger.Event, error) {
+	return Collect(tx, scanEvent, EventsQuery(where), args...)
 }
 
-func eventsQuery(where string) string {
+func EventsQuery(where string) string {
 	return `SELECT e.seq, e.id, coalesce(o.id, ''), e.about, e.at, e.verb, e.actor, e.machine, e.reason,
 		e.before, e.state, e.version, e.conflict,
 		coalesce({text e.facts}, ''), coalesce({text e.payload}, '') FROM ev e LEFT JOIN op o ON o.seq = e.op WHERE ` + where
@@ -218,7 +218,7 @@ func (s *Store) Events(ctx context.Context, q ledger.HistoryQuery, where string,
 		where += ` DESC`
 	}
 	err = s.db.View(ctx, func(tx Tx) (err error) {
-		out, err = eventsOf(tx, where+` LIMIT ?`, append(args, q.Limit)...)
+		out, err = EventsOf(tx, where+` LIMIT ?`, append(args, q.Limit)...)
 		return err
 	})
 	return out, err

@@ -174,7 +174,7 @@ func (s *Store) Policy(ctx context.Context, have ledger.PolicyText) (p ledger.Po
 }
 
 func policyInForce(tx Tx) (ledger.PolicyText, error) {
-	events, err := eventsOf(tx, `e.about = 'policy' AND e.about <> '' ORDER BY e.seq DESC LIMIT 1`)
+	events, err := EventsOf(tx, `e.about = 'policy' AND e.about <> '' ORDER BY e.seq DESC LIMIT 1`)
 	if err != nil || len(events) == 0 {
 		return ledger.PolicyText{}, err
 	}

@@ -117,7 +117,7 @@ func (s *Store) Page(ctx context.Context, q ledger.Query) (page ledger.Page, err
 			return err
 		}
 		var waits map[string]string
-		Ahead(tx, eventsQuery(openRuns))
+		Ahead(tx, EventsQuery(openRuns))
 		steps := len(q.Filter.Terms) > 0 && q.Filter.Settles() && whole(q) && few == nil
 		for step := firstStep; err == nil; step = min(10*step, mostSteps) {
 			var until cursor
@@ -340,6 +340,7 @@ func (s *Store) Counts(ctx context.Context, now time.Time) (c ledger.Counts, err
 	err = s.db.View(ctx, func(tx Tx) (err error) {
 		Ahead(tx, totalQuery)
 		Ahead(tx, flyingQuery, millis(now))
+		Ahead(tx, newerQuery, placeName, int64(math.MaxInt64))
 		if c, err = unsettledCounts(tx, "?1 = ?1", []any{millis(now)}); err != nil {
 			return err
 		}

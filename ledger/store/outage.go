@@ -160,7 +160,7 @@ func (s *Store) Outage(ctx context.Context, id string, now time.Time) (a ledger.
 			}
 		}
 		a.Fill(minutes, groups)
-		a.Events, err = eventsOf(tx, `e.seq IN (SELECT seq FROM ev WHERE about = ? AND about <> '' UNION ALL
+		a.Events, err = EventsOf(tx, `e.seq IN (SELECT seq FROM ev WHERE about = ? AND about <> '' UNION ALL
 			SELECT seq FROM ev WHERE about >= 'run:' AND about < 'run;' AND about <> '' AND op = 0 AND facts ->> 'outage' = ?)
 			ORDER BY e.seq DESC LIMIT 500`, aboutOutage+a.ID, a.ID)
 		slices.Reverse(a.Events)

@@ -51,7 +51,7 @@ func (w *writing) erased() error {
 		err = errors.Join(inOutages(w.tx, []*loaded{w.was}), w.eraseRuns())
 	}
 	for _, id := range w.was.rec.Outages {
-		events, failed := eventsOf(w.tx, `e.op = 0 AND e.about = ?`, aboutOutage+id)
+		events, failed := EventsOf(w.tx, `e.op = 0 AND e.about = ?`, aboutOutage+id)
 		for _, e := range events {
 			if e.Tells(w.c.Erase.Texts) {
 				err = errors.Join(err, exec(w.tx, `UPDATE ev SET payload = NULL, reason = '`+ledger.Marker+`' WHERE seq = ?`, e.Seq))

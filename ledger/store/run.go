@@ -31,7 +31,7 @@ func (s *Store) Run(ctx context.Context, run ledger.DecisionRun, items []ledger.
 	}
 	run.ID = nonEmpty(run.ID, ledger.NewID())
 	err = s.db.Update(ctx, func(tx Tx) error {
-		before, err := eventsOf(tx, begunRuns+` AND e.id = ?`, run.ID)
+		before, err := EventsOf(tx, begunRuns+` AND e.id = ?`, run.ID)
 		if err != nil {
 			return err
 		}
@@ -83,7 +83,7 @@ func (s *Store) ChangeRun(ctx context.Context, known ledger.DecisionRun, changeI
 	rule ledger.RunRule) (after ledger.DecisionRun, err error) {
 	err = s.db.Update(ctx, func(tx Tx) error {
 		rec := &ledger.RunRecord{Now: tx.Moment().Wall}
-		newest, err := eventsOf(tx, ofRuns+` AND e.about = ? ORDER BY e.seq DESC LIMIT 1`, aboutRun+known.ID)
+		newest, err := EventsOf(tx, ofRuns+` AND e.about = ? ORDER BY e.seq DESC LIMIT 1`, aboutRun+known.ID)
 		if err == nil && len(newest) == 0 {
 			err = fmt.Errorf("run %s: %w", known.ID, ledger.ErrNotFound)
 		}
@@ -150,7 +150,7 @@ func (s *Store) Runs(ctx context.Context, q ledger.RunQuery) (runs []ledger.Deci
 		where, args = openRuns, nil
 	}
 	err = s.db.View(ctx, func(tx Tx) error {
-		begun, err := eventsOf(tx, where, args...)
+		begun, err := EventsOf(tx, where, args...)
 		if err == nil {
 			runs, _, err = accounts(tx, begun)
 		}
@@ -165,7 +165,7 @@ func (s *Store) Runs(ctx context.Context, q ledger.RunQuery) (runs []ledger.Deci
 // Account is a run with its items in their order.
 func (s *Store) Account(ctx context.Context, runID string) (run ledger.DecisionRun, items []ledger.RunItem, err error) {
 	err = s.db.View(ctx, func(tx Tx) error {
-		begun, err := eventsOf(tx, begunRuns+` AND e.id = ?`, runID)
+		begun, err := EventsOf(tx, begunRuns+` AND e.id = ?`, runID)
 		if err != nil {
 			return err
 		}
@@ -188,7 +188,7 @@ func accounts(tx Tx, begun []ledger.Event) (runs []ledger.DecisionRun, items [][
 		if err != nil {
 			return nil, nil, err
 		}
-		about, err := eventsOf(tx, ofRuns+` AND e.about = ? AND e.id <> ? ORDER BY e.seq`, aboutRun+r.ID, r.ID)
+		about, err := EventsOf(tx, ofRuns+` AND e.about = ? AND e.id <> ? ORDER BY e.seq`, aboutRun+r.ID, r.ID)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -224,10 +224,10 @@ func fatesOf(tx Tx, items []ledger.RunItem) (map[string]ledger.RunFate, error) {
 		if err != nil {
 			return nil, err
 		}
-		its, err := eventsOf(tx, `e.op IN (SELECT seq FROM op WHERE id IN (`+some+`) OR id IN (`+anew+`))
+		its, err := EventsOf(tx, `e.op IN (SELECT seq FROM op WHERE id IN (`+some+`) OR id IN (`+anew+`))
 			AND e.id || '' IN (`+changed+`)`,
 			slices.Concat(of, those, change)...)
-		ledgers, failed := eventsOf(tx, `e.op = 0 AND e.id IN (`+changed+`)`, change...)
+		ledgers, failed := EventsOf(tx, `e.op = 0 AND e.id IN (`+changed+`)`, change...)
 		if err = errors.Join(err, failed); err != nil {
 			return nil, err
 		}
@@ -266,7 +266,7 @@ const manyIDs = 500
 // toCome are the operations whose turn in an open run is still to come, as ID@VERSION, with who decided.
 func toCome(tx Tx) (map[string]string, error) {
 	who := map[string]string{}
-	begun, err := eventsOf(tx, openRuns)
+	begun, err := EventsOf(tx, openRuns)
 	if err != nil {
 		return nil, err
 	}
@@ -282,7 +282,7 @@ func (l *loaded) turn() string { return fmt.Sprintf("%s@%d", l.o.ID, l.o.Version
 
 // eraseRuns takes the text of runs that were about the operation, and are over.
 func (w *writing) eraseRuns() error {
-	begun, err := eventsOf(w.tx, begunRuns+` AND {in ?1, e.facts}`, `"`+w.was.o.ID+`"`)
+	begun, err := EventsOf(w.tx, begunRuns+` AND {in ?1, e.facts}`, `"`+w.was.o.ID+`"`)
 	if err != nil {
 		return err
 	}

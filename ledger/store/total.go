@@ -70,10 +70,17 @@ func sumsOf(tx Tx, most int64) (s sums, err error) {
 			add(what{map[bool]string{true: landed, false: missed}[state == string(ledger.Committed)], kind, class}, n)
 		}
 		return none, err
-	}, `SELECT o.kind, e.before, e.state, e.facts ->> 'doubt' IS NOT NULL, coalesce(e.facts ->> 'doubt', ''), count(*) FROM ev e
-		CROSS JOIN op o ON o.seq = e.op WHERE {place} > ? AND {place} <= ? AND e.before <> e.state GROUP BY 1, 2, 3, 4, 5`, from, last)
+	}, newerQuery, placeName, last)
 	return s, err
 }
+
+// newerQuery sums up what came after the sums, up to a place.
+const newerQuery = `SELECT o.kind, e.before, e.state, e.facts ->> 'doubt' IS NOT NULL, coalesce(e.facts ->> 'doubt', ''), count(*)
+	FROM ev e CROSS JOIN op o ON o.seq = e.op
+	WHERE {place} > coalesce((SELECT n FROM total WHERE what = ?), 0) AND {place} <= ? AND e.before <> e.state GROUP BY 1, 2, 3, 4, 5`
+
+// placeName is the name of the place that the sums have come to.
+var placeName = string(list([]string{place, "", ""}))
 
 // save has the table come as far.
 func (s sums) save(tx Tx) error {

@@ -56,7 +56,8 @@ func TestALookAtAFarLedgerIsFewRoundTrips(t *testing.T) {
 			t.Errorf("%s: %d round trips, want %d", what, fewest, most)
 		}
 	}
-	w := Wanted{Tab: ledger.TabNeedsYou, Limit: 100, Visible: 40, zone: time.UTC}
+	w := Wanted{Tab: ledger.TabNeedsYou, Limit: 100, Visible: 40, zone: time.UTC,
+		before: before{parallel: 8}} // as the look before it has found
 	count("a list", 7, func() { seen = look(ctx, far, w, time.Now(), seen.place); need.OK(t, seen.err) })
 	need.Equal(t, len(seen.Rows), len(ids))
 	place := seen.place
@@ -74,12 +75,12 @@ func TestALookAtAFarLedgerIsFewRoundTrips(t *testing.T) {
 		_ = need.Get(ledger.Decide(ctx, s, ledger.Decision{ChangeID: ledger.NewID(), ID: id, Version: o.Version, Verb: ledger.VerbConfirm, Reason: "asked", Actor: ledger.Actor{Name: "sam", Terminal: true}}))(t)
 	}
 	w.Known = ids
-	count("a list that was left", 8, func() { seen = look(ctx, far, w, time.Now(), place); need.OK(t, seen.err) })
+	count("a list that was left", 9, func() { seen = look(ctx, far, w, time.Now(), place); need.OK(t, seen.err) })
 	need.Equal(t, len(seen.Left), len(ids))
 	place = seen.place
 	for range 2 * manyEvents {
 		_ = need.Get(ledger.Decide(ctx, s, ledger.Decision{ChangeID: ledger.NewID(), ID: ids[0], Verb: ledger.VerbNote, Reason: "r", Actor: ledger.Actor{Name: "sam"}}))(t)
 	}
-	count("a list beside many changes", 8, func() { seen = look(ctx, far, w, time.Now(), place); need.OK(t, seen.err) })
+	count("a list beside many changes", 9, func() { seen = look(ctx, far, w, time.Now(), place); need.OK(t, seen.err) })
 	need.That(t, seen.cut && seen.moved[ids[0]] && !seen.moved[ids[1]], "what was noted is found beside the others: %t %t", seen.moved[ids[0]], seen.moved[ids[1]])
 }
