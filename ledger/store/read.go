@@ -68,7 +68,7 @@ func none() *loaded {
 
 // loadAll reads records.
 func loadAll(tx Tx, skip ledger.Parts, where string, args ...any) ([]*loaded, error) {
-	events := `e.op IN (SELECT o.seq FROM op o WHERE ` + where + `)`
+	events := `e.op IN (SELECT o.seq FROM op o LEFT JOIN price p ON p.op = o.seq WHERE ` + where + `)`
 	if !Ahead(tx, toldQuery(events), args...) {
 		events = ""
 	}
