@@ -15,7 +15,6 @@ import (
 // What a notifier may be told of.
 const (
 	NotifyOpened    = "opened"    // an outage opened
-	NotifyTenfold   = "tenfold"   // it has ten times the errors, again and again
 	NotifyOver      = "over"      // it is over
 	NotifyTwice     = "twice"     // something happened twice, or may have
 	NotifyUntaken   = "untaken"   // no one has taken what needs a person
@@ -23,12 +22,10 @@ const (
 )
 
 // NotifyEvents are all of them.
-var NotifyEvents = []string{NotifyOpened, NotifyTenfold, NotifyOver, NotifyTwice, NotifyUntaken, NotifyUnchecked}
+var NotifyEvents = []string{NotifyOpened, NotifyOver, NotifyTwice, NotifyUntaken, NotifyUnchecked}
 
 // NoticeFields are the fields of the input of a notice.
-var NoticeFields = []string{"event", "notifier", "text", "open", "ledger", "outage", "operation", "where", "phase",
-	"errors", "landed", "not_landed", "checking", "to_look_at", "refused", "left", "miss", "miss_words", "unpriced", "currency",
-	"n", "since"}
+var NoticeFields = []string{"event", "notifier", "text", "open", "ledger", "outage", "operation", "where", "n"}
 
 // So long may no one take what needs a person, and no engine check, before that is said.
 const (

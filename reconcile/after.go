@@ -28,7 +28,7 @@ type follower struct {
 }
 
 // follow reads what was recorded since it was called last. It schedules looks for second
-// effects, counts, and prices what is beside an operation that moved.
+// effects, and prices what is beside an operation that moved.
 func (e *Engine) follow(ctx context.Context) error {
 	f := &e.after
 	if now := time.Now(); now.Before(f.next) {
@@ -47,16 +47,10 @@ func (e *Engine) follow(ctx context.Context) error {
 			return fmt.Errorf("read what happened: %w", err)
 		}
 		var c concerned
-		var over, ids []string // left doubt; was done something with
+		var ids []string // was done something with
 		for _, ev := range events {
 			ids = append(ids, ev.OperationID)
 			c.add(ev)
-			if ev.From == ledger.Uncertain && (ev.To == ledger.Committed || ev.To == ledger.Failed || ev.To == ledger.Abandoned) {
-				over = append(over, ev.OperationID)
-			}
-		}
-		if err := e.timeDoubts(ctx, over); err != nil {
-			return err
 		}
 		if err := e.concern(ctx, c); err != nil {
 			return err
@@ -78,23 +72,6 @@ func (e *Engine) fold(ctx context.Context, ids []string, all bool) error {
 	pol := e.policy()
 	if err := e.o.Store.Fold(ctx, ids, all, func(kind string) ledger.Burst { return pol.Kind(kind).Burst() }); err != nil {
 		return fmt.Errorf("look for outages, and sum up: %w", err)
-	}
-	return nil
-}
-
-// timeDoubts counts how long operations were in doubt, which are settled now.
-func (e *Engine) timeDoubts(ctx context.Context, ids []string) error {
-	if len(ids) == 0 {
-		return nil
-	}
-	recs, err := e.o.Store.Records(ctx, ids)
-	if err != nil {
-		return fmt.Errorf("read what left doubt: %w", err)
-	}
-	for _, rec := range recs {
-		if o := rec.Operation; !o.DoubtedAt.IsZero() && !o.SettledAt.Before(o.DoubtedAt) {
-			e.counted.doubt(e.policy().Kind(o.Kind).Pattern, o.SettledAt.Sub(o.DoubtedAt))
-		}
 	}
 	return nil
 }

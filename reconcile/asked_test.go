@@ -27,11 +27,11 @@ func TestI6_AnEchoThatBeginsAfterTheControlSettlesNothing(t *testing.T) {
 	found := w.doubt("pay", 1)
 	sent[found.Token] = true
 	s, err := w.engine.Once(w.ctx, nil)
-	need.Must(t, err == nil && s.Landed == 1, "%+v %v", s, err)
+	need.Must(t, err == nil && s.Read[ledger.Landed] == 1, "%+v %v", s, err)
 	lost := w.doubt("pay", 2)
 	echoes = true
 	s, err = w.engine.Once(w.ctx, nil)
-	need.That(t, err == nil && s.Landed == 0 && s.Different == 0, "%+v %v", s, err)
+	need.That(t, err == nil && s.Read[ledger.Landed] == 0 && s.Read[ledger.Different] == 0, "%+v %v", s, err)
 	if rec, err := w.store.Read(w.ctx, ledger.Locator{ID: lost.ID}); err != nil || rec.State() != ledger.Uncertain || rec.Operation.Verdict != "" {
 		t.Errorf("%s %q %v", rec.State(), rec.Operation.Verdict, err)
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"indoubt/ledger"
@@ -21,6 +22,7 @@ type Engine struct {
 
 	writes     writes         // transmissions in flight
 	background sync.WaitGroup // checks and notices
+	checking   atomic.Int64   // checks that are due and under way
 	clock      ledger.Moment  // that the clocks are compared with
 	after      follower       // of the history
 	notify     notifying      // who was told

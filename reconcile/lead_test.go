@@ -33,7 +33,7 @@ func TestAConsoleGivesWayToAnEngine(t *testing.T) {
 		eventually(t, "the engine leads", func() bool { return engine.leads("downstream:pay") && !w.engine.leads("downstream:pay") })
 		o := w.doubt("pay", 420, 420)
 		s := need.Get(w.another(Options{Program: "check"}).Once(w.ctx, nil))(t)
-		need.That(t, s.Reads == 0 && len(s.Leaders) == 2 && s.Leaders[0].Scope == "downstream:pay" && s.Leaders[0].Holder == engine.holder, "%+v", s)
+		need.That(t, len(s.Read) == 0 && len(s.Leaders) == 2 && s.Leaders[0].Scope == "downstream:pay" && s.Leaders[0].Holder == engine.holder, "%+v", s)
 		eventually(t, "settled", func() bool { return w.get(o.ID).Operation.State == ledger.Committed })
 		leave()
 		eventually(t, "the console leads again", func() bool { return w.engine.leads("downstream:pay") })

@@ -34,28 +34,15 @@ type Notice struct {
 
 // NoticeInput is what a notifier's templates see of a notice.
 type NoticeInput struct {
-	Event     string  `json:"event"`
-	Notifier  string  `json:"notifier"`
-	Text      string  `json:"text"`
-	Open      string  `json:"open"` // the command that opens the console there
-	Ledger    string  `json:"ledger"`
-	Outage    string  `json:"outage"`
-	Operation string  `json:"operation"`
-	Where     string  `json:"where"`
-	Phase     string  `json:"phase"`
-	Errors    int     `json:"errors"`
-	Landed    int     `json:"landed"`
-	NotLanded int     `json:"not_landed"`
-	Checking  int     `json:"checking"`
-	ToLookAt  int     `json:"to_look_at"`
-	Refused   int     `json:"refused"`
-	Left      int     `json:"left"`
-	Miss      float64 `json:"miss"`
-	MissWords int     `json:"miss_words"`
-	Unpriced  int     `json:"unpriced"`
-	Currency  string  `json:"currency"`
-	N         int     `json:"n"`
-	Since     string  `json:"since"` // RFC 3339, or ""
+	Event     string `json:"event"`
+	Notifier  string `json:"notifier"`
+	Text      string `json:"text"`
+	Open      string `json:"open"` // the command that opens the console there
+	Ledger    string `json:"ledger"`
+	Outage    string `json:"outage"`
+	Operation string `json:"operation"`
+	Where     string `json:"where"`
+	N         int    `json:"n"` // errors of an outage, or operations
 }
 
 // event is how a notifier's being told of it stands in the history.
@@ -74,50 +61,43 @@ type noticeWriter struct {
 }
 
 // notice begins one. filter is what the console is to be opened with.
-func (w noticeWriter) notice(event, key, filter string, since time.Time) Notice {
+func (w noticeWriter) notice(event, key, filter string) Notice {
 	open := "indoubt --ledger " + shellWord(w.path)
 	if filter != "" {
 		open += " " + filter
 	}
-	n := Notice{Key: key + " " + event, Input: NoticeInput{Event: event, Open: open, Ledger: w.path, Currency: w.pol.Currency()}}
-	if !since.IsZero() {
-		n.Input.Since = since.UTC().Format(time.RFC3339)
-	}
-	return n
+	return Notice{Key: key + " " + event, Input: NoticeInput{Event: event, Open: open, Ledger: w.path}}
 }
 
 // say completes a notice by its sentence.
-func (w noticeWriter) say(n Notice, format string, args ...any) Notice {
+func (n Notice) say(format string, args ...any) Notice {
 	n.Title = fmt.Sprintf(format, args...)
-	n.Input.Text = n.Title
-	if n.Input.Outage != "" {
-		n.Input.Text += ". " + w.account(n.Input)
-	}
-	n.Input.Text += ". " + n.Input.Open
+	n.Input.Text = n.Title + ". " + n.Input.Open
 	return n
 }
 
 // account is the sum of an outage, and what may be lost.
-func (w noticeWriter) account(i NoticeInput) string {
+func (w noticeWriter) account(in ledger.Outage) string {
 	parts := []string{}
 	for _, p := range []struct {
-		n    int
+		fate ledger.Fate
 		what string
 	}{
-		{i.Landed, "landed"}, {i.NotLanded, "did not land"}, {i.Checking, "being checked"}, {i.ToLookAt, "to look at"},
-		{i.Refused, "refused"}, {i.Left, "left"},
+		{ledger.FateLanded, "landed"}, {ledger.FateNotLanded, "did not land"}, {ledger.FateChecking, "being checked"},
+		{ledger.FateOpen, "to look at"}, {ledger.FateRefused, "refused"}, {ledger.FateLeft, "left"},
 	} {
-		if p.n > 0 {
-			parts = append(parts, ledger.Count(p.n)+" "+p.what)
+		if n := in.Fates[p.fate].N; n > 0 {
+			parts = append(parts, ledger.Count(n)+" "+p.what)
 		}
 	}
-	text := fmt.Sprintf("%s errors: %s", ledger.Count(i.Errors), strings.Join(parts, ", "))
-	out := ledger.LeftOut(i.MissWords, i.Unpriced)
+	text := fmt.Sprintf("%s errors: %s", ledger.Count(in.Errors()), strings.Join(parts, ", "))
+	open := in.Unsettled()
+	out := ledger.LeftOut(open.MissWords, open.Unpriced)
 	switch {
-	case i.Miss > 0 && out != "":
-		out = w.pol.Money(i.Miss) + " without " + out
-	case i.Miss > 0:
-		out = w.pol.Money(i.Miss)
+	case open.Miss > 0 && out != "":
+		out = w.pol.Money(open.Miss) + " without " + out
+	case open.Miss > 0:
+		out = w.pol.Money(open.Miss)
 	}
 	if out != "" {
 		text += ". Not known to have landed: " + out
@@ -131,31 +111,18 @@ func (w noticeWriter) Outage(event string, in ledger.Outage, since time.Time) No
 	switch event {
 	case policy.NotifyOpened:
 		happened = "an outage since " + at
-	case policy.NotifyTenfold:
-		detail, happened = fmt.Sprint(w.level(in)), "the outage since "+at+" has grown tenfold"
 	case policy.NotifyOver:
 		detail, happened = stamp(in.LastAt), "the outage since "+at+" is over"
 	case policy.NotifyUntaken: // once more, after the one who had it
 		detail = stamp(in.TakenUntil)
 		happened = "the outage since " + at + " needs a person, and no one has taken it for " + policy.Brief(w.now.Sub(since))
 	}
-	n := w.notice(event, in.ID+" "+detail, "outage:"+in.ID, in.FirstAt)
-	f := in.Fates
-	open := in.Unsettled()
+	n := w.notice(event, in.ID+" "+detail, "outage:"+in.ID)
 	n.Kinds = in.Kinds
-	n.Input.Outage, n.Input.Where, n.Input.Phase, n.Input.Errors = in.ID, harmless(in.Where()), string(in.PhaseAt(w.now)), in.Errors()
-	n.Input.Landed, n.Input.NotLanded = f[ledger.FateLanded].N, f[ledger.FateNotLanded].N
-	n.Input.Checking, n.Input.ToLookAt = f[ledger.FateChecking].N, f[ledger.FateOpen].N
-	n.Input.Refused, n.Input.Left, n.Input.Miss, n.Input.MissWords, n.Input.Unpriced = f[ledger.FateRefused].N, f[ledger.FateLeft].N, open.Miss, open.MissWords, open.Unpriced
-	return w.say(n, "%s: %s", n.Input.Where, happened)
-}
-
-// level is how often errors are ten times as many as open an outage.
-func (w noticeWriter) level(in ledger.Outage) (level int) {
-	for at := 10 * w.pol.Kind(strings.Join(in.Kinds[:min(1, len(in.Kinds))], "")).Burst().Errors; in.Errors() >= at; at *= 10 {
-		level++
-	}
-	return level
+	n.Input.Outage, n.Input.Where, n.Input.N = in.ID, harmless(in.Where()), in.Errors()
+	n = n.say("%s: %s", n.Input.Where, happened)
+	n.Input.Text = n.Title + ". " + w.account(in) + ". " + n.Input.Open
+	return n
 }
 
 // twice are the notices of what happened twice, or may have: one for each operation,
@@ -177,12 +144,12 @@ func (w noticeWriter) twice(rows []ledger.Row) (out []Notice) {
 		if slices.ContainsFunc(rows, func(r ledger.Row) bool { return r.Conflict == ledger.Duplicate }) {
 			happened = "happened twice"
 		}
-		n := w.notice(policy.NotifyTwice, fmt.Sprint(filter, " ", happened, " ", len(strconv.Itoa(len(rows)))), filter, rows[0].UpdatedAt)
+		n := w.notice(policy.NotifyTwice, fmt.Sprint(filter, " ", happened, " ", len(strconv.Itoa(len(rows)))), filter)
 		if n.Kinds, n.Input.N = kindsOf(rows), len(rows); n.Input.N == 1 {
 			n.Input.Operation, operations = rows[0].ID, "operation"
 		}
 		n.Input.Where = harmless(strings.Join(n.Kinds, ", "))
-		out = append(out, w.say(n, "%s: %s %s %s", n.Input.Where, ledger.Count(len(rows)), operations, happened))
+		out = append(out, n.say("%s: %s %s %s", n.Input.Where, ledger.Count(len(rows)), operations, happened))
 	}
 	return out
 }
@@ -203,9 +170,9 @@ func (w noticeWriter) untaken(rows []ledger.Row) (Notice, bool) {
 	}
 	slices.SortFunc(rows, func(a, b ledger.Row) int { return since(a).Compare(since(b)) })
 	oldest, newest := since(rows[0]), rows[len(rows)-1]
-	n := w.notice(policy.NotifyUntaken, newest.ID+" "+stamp(since(newest)), "", oldest)
+	n := w.notice(policy.NotifyUntaken, newest.ID+" "+stamp(since(newest)), "")
 	n.Kinds, n.Input.N = kindsOf(rows), len(rows)
-	return w.say(n, "%s need a person, and no one has taken them for %s", ledger.Count(len(rows)), policy.Brief(w.now.Sub(oldest))), true
+	return n.say("%s need a person, and no one has taken them for %s", ledger.Count(len(rows)), policy.Brief(w.now.Sub(oldest))), true
 }
 
 // waitsSince is from when a row needs a person, as it does now, and no one has touched it.
@@ -225,9 +192,9 @@ func (w noticeWriter) Unchecked(since time.Time, doubts int) Notice {
 	if !since.IsZero() {
 		key, happened = stamp(since), "no engine has checked for "+policy.Brief(w.now.Sub(since))
 	}
-	n := w.notice(policy.NotifyUnchecked, key, "", since)
+	n := w.notice(policy.NotifyUnchecked, key, "")
 	n.Input.N = doubts
-	return w.say(n, "%s; %s in doubt", happened, ledger.Count(doubts))
+	return n.say("%s; %s in doubt", happened, ledger.Count(doubts))
 }
 
 // facts are what the ledger says that people may have to be told.
@@ -300,12 +267,8 @@ func (f facts) notices(n *policy.Notifier) (out []Notice) {
 	recent := func(at time.Time) bool { return f.now.Sub(at) < freshFor }
 	for _, in := range f.outages {
 		phase := in.PhaseAt(f.now)
-		growing := phase == ledger.PhaseGrowing
-		if growing || recent(in.OpenedAt) {
+		if phase == ledger.PhaseGrowing || recent(in.OpenedAt) {
 			add(f.Outage(policy.NotifyOpened, in, f.now))
-		}
-		if f.level(in) > 0 && (growing || recent(in.LastAt)) {
-			add(f.Outage(policy.NotifyTenfold, in, f.now))
 		}
 		if phase == ledger.PhaseOver && recent(in.OverAt) {
 			add(f.Outage(policy.NotifyOver, in, f.now))

@@ -73,7 +73,7 @@ func (e *Engine) tellPeople(ctx context.Context) {
 }
 
 // tell tells a notifier what it was not told yet, in the background. What cannot be recorded
-// is not sent. That an outage has grown is told with its opening.
+// is not sent.
 func (e *Engine) tell(ctx context.Context, n *policy.Notifier, notices []Notice) {
 	l := e.notify.to(n.Name)
 	if l == nil {
@@ -81,7 +81,6 @@ func (e *Engine) tell(ctx context.Context, n *policy.Notifier, notices []Notice)
 	}
 	e.background.Go(func() {
 		defer l.busy.Unlock()
-		opened := map[string]bool{}
 		for _, notice := range notices {
 			event, now := notice.event(n.Name, e.host), e.now()
 			l.sent = slices.DeleteFunc(l.sent, func(at time.Time) bool { return now.Sub(at) >= noticesIn })
@@ -99,8 +98,7 @@ func (e *Engine) tell(ctx context.Context, n *policy.Notifier, notices []Notice)
 				return // the run loop says so
 			}
 			l.told[event.ID] = true
-			if in := notice.Input; first && !(in.Event == policy.NotifyTenfold && opened[in.Outage]) {
-				opened[in.Outage] = opened[in.Outage] || in.Event == policy.NotifyOpened
+			if first {
 				l.sent = append(l.sent, now)
 				e.send(ctx, n, event)
 			}

@@ -1,7 +1,6 @@
 package reconcile
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -105,7 +104,7 @@ func (o *office) events() (out []string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, h := range o.heard {
-		out = append(out, fmt.Sprintf("%s %d", h.Event, cmp.Or(h.Errors, h.N)))
+		out = append(out, fmt.Sprintf("%s %d", h.Event, h.N))
 	}
 	return out
 }
@@ -198,43 +197,26 @@ func (o *office) recorded() []ledger.Event {
 	return slices.DeleteFunc(all, func(e ledger.Event) bool { return e.Verb != ledger.NoticeTold })
 }
 
-// Two engines tell each thing once: an outage that opens, and each time that it has
-// ten times the errors.
-func TestAnOutageIsToldOnceAndAsItGrows(t *testing.T) {
-	offices(t, ", on: [opened, tenfold, over]", func(o *office) {
+// Two engines tell an outage that opens once.
+func TestAnOutageIsToldOnce(t *testing.T) {
+	offices(t, ", on: [opened, over]", func(o *office) {
 		o.run(o.engine(), o.engine())
 		o.fail(4)
 		time.Sleep(50 * time.Millisecond)
 		o.fail(1)
 		o.want("opened 5")
-		o.fail(44)
-		time.Sleep(50 * time.Millisecond)
-		o.fail(1)
-		o.want("opened 5", "tenfold 50")
-		o.fail(450)
-		eventually(o, "500", func() bool { return len(o.events()) == 3 })
-		need.Equal(o, o.events()[2], "tenfold 500")
+		o.fail(45)
+		o.want("opened 5")
 		for i, e := range o.recorded() {
 			if e.ID != o.keys[i] || e.Actor.Name != "notify" || !e.Actor.Machine || e.OperationID != "" {
 				o.Errorf("%+v told as %q", e, o.keys[i])
 			}
 		}
 		h := o.heard[0]
-		if h.Open != "indoubt --ledger "+h.Ledger+" outage:"+h.Outage && h.Ledger != "" || h.Where != "pay" || h.Phase != "growing" || h.ToLookAt != 5 || h.Notifier != "oncall" ||
+		if h.Open != "indoubt --ledger "+h.Ledger+" outage:"+h.Outage && h.Ledger != "" || h.Where != "pay" || h.Notifier != "oncall" ||
 			!strings.Contains(h.Text, "5 errors: 5 to look at") || !strings.HasSuffix(h.Text, h.Open) {
 			o.Errorf("%+v", h)
 		}
-	})
-}
-
-// An outage that is large when it is first seen is told once.
-func TestALargeOutageIsToldOnce(t *testing.T) {
-	offices(t, ", on: [opened, tenfold]", func(o *office) {
-		o.fail(60)
-		o.run(o.engine())
-		o.want("opened 60")
-		o.fail(440)
-		o.want("opened 60", "tenfold 500")
 	})
 }
 
@@ -427,7 +409,7 @@ func TestWhatNoOneHasTaken(t *testing.T) {
 		o.pass(15 * time.Minute)
 		o.want("untaken 5", "untaken 2")
 		h := o.heard[1]
-		need.That(o, h.Outage == "" && h.Since != "" && len(need.Get(o.store.Read(o.ctx, ledger.Locator{ID: alone.ID}))(o).Outages) == 0, "%+v", h)
+		need.That(o, h.Outage == "" && len(need.Get(o.store.Read(o.ctx, ledger.Locator{ID: alone.ID}))(o).Outages) == 0, "%+v", h)
 		o.pass(time.Hour)
 		o.want("untaken 5", "untaken 2")
 	})
@@ -547,6 +529,5 @@ func TestTheAmountOfANoticeSaysWhatItLeavesOut(t *testing.T) {
 		in := ledger.Outage{ID: "i1", Scope: "kind:pay", Fates: map[ledger.Fate]ledger.Sum{ledger.FateOpen: of}}
 		n := noticeWriter{pol, "/ledger", time.Now()}.Outage(policy.NotifyOpened, in, time.Now())
 		need.Contains(t, n.Input.Text, want)
-		need.Equal(t, n.Input.Unpriced, of.Unpriced)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"indoubt/ledger"
 	"indoubt/ledger/need"
 )
 
@@ -44,7 +45,7 @@ func BenchmarkReads(b *testing.B) {
 	s, err := e.Once(context.Background(), nil)
 	b.StopTimer()
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &after)
-	need.Must(b, err == nil && s.Landed == b.N, "%+v %v", s, err)
+	need.Must(b, err == nil && s.Read[ledger.Landed] == b.N, "%+v %v", s, err)
 	cpu := after.Utime.Nano() + after.Stime.Nano() - before.Utime.Nano() - before.Stime.Nano()
 	ideal := float64(latency.Nanoseconds()) / width
 	b.ReportMetric(ideal, "ideal-ns/op")

@@ -30,15 +30,6 @@ type Options struct {
 	Log      func(string)       // one plain line about something worth knowing; may be nil
 }
 
-// Progress is one operation that Once has dealt with.
-type Progress struct {
-	Operation ledger.Operation
-	Read      ledger.Read
-	Done      int
-	Total     int
-	Err       error
-}
-
 // ReadResult is what a read made now found, and the operation after it.
 type ReadResult struct {
 	Read      ledger.Read

@@ -36,18 +36,29 @@ func (e *Engine) Run(ctx context.Context) error {
 	if e.o.Notify {
 		e.background.Go(func() { e.tellPeople(ctx) })
 	}
+	return e.passes(ctx, false, func(r ReadResult, err error) {
+		if err != nil && ctx.Err() == nil {
+			e.logf("check %s: %v", r.Operation.ID, err)
+		}
+	})
+}
+
+// passes does what is due until ctx ends; with once, what is due now until all of it is done,
+// and it gives up where the ledger cannot be asked.
+func (e *Engine) passes(ctx context.Context, once bool, ended func(ReadResult, error)) error {
 	watch := e.o.Store.Watch(ctx)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	trouble := "" // what was said last
+	by, trouble := e.now(), "" // what was said last
 	for ctx.Err() == nil {
-		began := time.Now()
-		_, more, err := e.pass(ctx, e.now(), func(r ReadResult, err error) {
-			if err != nil && ctx.Err() == nil {
-				e.logf("check %s: %v", r.Operation.ID, err)
-			}
-		})
+		began, idle := time.Now(), e.checking.Load() == 0 // what ends from here on makes room that this pass may not have seen
+		if !once {
+			by = e.now()
+		}
+		begun, more, err := e.pass(ctx, by, ended)
 		switch {
+		case once && (err != nil || idle && begun == 0 && !more):
+			return err
 		case err == nil && trouble != "":
 			trouble = ""
 			e.logf("the ledger can be asked again")
@@ -86,6 +97,9 @@ func (e *Engine) Run(ctx context.Context) error {
 			}
 		}
 	}
+	if once {
+		return ctx.Err()
+	}
 	return nil
 }
 
@@ -95,7 +109,8 @@ func (e *Engine) pass(ctx context.Context, by time.Time, ended func(ReadResult, 
 	if err := e.checkClock(ctx); err != nil {
 		return 0, false, err
 	}
-	if _, err := e.o.Store.Expire(ctx, batch); err != nil {
+	expired, err := e.o.Store.Expire(ctx, batch)
+	if err != nil {
 		return 0, false, fmt.Errorf("write down deadlines that passed: %w", err)
 	}
 	looks := e.onlyReads(ctx)
@@ -110,6 +125,7 @@ func (e *Engine) pass(ctx context.Context, by time.Time, ended func(ReadResult, 
 	if err := e.follow(ctx); err != nil {
 		return begun, false, err
 	}
+	more = more || expired == batch
 	if e.leads(ledger.LeadLedger) {
 		n, err := e.priceBatch(ctx)
 		return begun, more || n > 0, err // which may be due at once
@@ -158,6 +174,7 @@ func (e *Engine) startChecks(ctx context.Context, by time.Time, ended func(ReadR
 			continue
 		}
 		begun++
+		e.checking.Add(1)
 		e.background.Go(func() { e.checkDue(ctx, c, rec, ended) })
 	}
 	if err != nil {
@@ -221,6 +238,7 @@ func (e *Engine) checkDue(ctx context.Context, c dueCheck, rec ledger.Record, en
 	}
 	c.down.leave(c.row.ID, err != nil)
 	ended(result, err)
+	e.checking.Add(-1)
 	e.nudge()
 }
 

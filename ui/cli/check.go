@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -31,8 +30,7 @@ func newCheckCommand(a *app) *cobra.Command {
 now; without, everything that is due and that no engine or console checks is
 checked once. It sends nothing. To go on checking, run ` + "`indoubt engine`" + `.
 
-Exit 6 when a write that was named is still in doubt; without ids, when any is in
-doubt that no check can be asked of.`,
+Exit 6 when a write that was named is still in doubt; without ids, when any is.`,
 		Example:           "  indoubt check\n  indoubt check 0198c1de-7a3b",
 		ValidArgsFunction: completion{a}.ids(inDoubt, false),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -165,8 +163,7 @@ func (c checkCommand) checkOne(ctx context.Context, engine *reconcile.Engine, ru
 
 type summaryJSON struct {
 	reconcile.Summary
-	Unchecked int `json:"unchecked"` // in doubt, and no check can be asked
-	InDoubt   int `json:"in_doubt"`  // all that is
+	InDoubt int `json:"in_doubt"` // all that is
 	// Others that check what this one left to them.
 	Leaders []leaderJSON `json:"leaders,omitempty"`
 }
@@ -185,33 +182,20 @@ func (c checkCommand) once(ctx context.Context, s ledger.Store) error {
 	defer end()
 	live := c.watchPolicy(ctx, func(line string) { c.errOut.Println(line) }) // with many it takes long
 	engine := c.engine(s, live.inForce, false, nil)
-	sum, err := engine.Once(ctx, func(g reconcile.Progress) {
+	sum, err := engine.Once(ctx, func(r reconcile.ReadResult, err error) {
 		if c.json {
 			return
 		}
-		said := ticket.Verdict(g.Read)
-		if g.Err != nil {
-			said = safe.Of(g.Err.Error())
+		said := ticket.Verdict(r.Read)
+		if err != nil {
+			said = safe.Of(err.Error())
 		}
-		c.errOut.Printf("%s/%s  %s  %s\n", ledger.Count(g.Done), ledger.Count(g.Total), g.Operation.ID, said)
+		c.errOut.Printf("%s  %s\n", r.Operation.ID, said)
 	})
 	if err != nil {
 		return err
 	}
-	effect := effectNoop
-	if sum.Expired+sum.Landed+sum.NotThere+sum.Twice+sum.Different > 0 {
-		effect = effectUpdated
-	}
-	kinds, why, err := engine.Unchecked(ctx)
-	if err != nil {
-		return err
-	}
 	data := summaryJSON{Summary: sum}
-	for _, counts := range []map[string]int{kinds, why} {
-		for _, n := range counts {
-			data.Unchecked += n
-		}
-	}
 	states, err := s.StateCounts(ctx, c.clock())
 	if err != nil {
 		return err
@@ -226,66 +210,29 @@ func (c checkCommand) once(ctx context.Context, s ledger.Store) error {
 			data.Leaders = append(data.Leaders, leaderJSON{l.Scope, l.Holder})
 		}
 	}
+	effect, found := effectNoop, []string(nil)
+	for _, verdict := range slices.Sorted(maps.Keys(sum.Read)) {
+		found = append(found, fmt.Sprintf("%s %s", ledger.Count(sum.Read[verdict]), ticket.VerdictWord(verdict)))
+		if verdict.Tells() {
+			effect = effectUpdated
+		}
+	}
 	write := func(w *safe.Writer) {
 		for _, l := range data.Leaders {
 			w.Printf("%s is left to who checks it: %s\n", ticket.Scope(ledger.HoldScope(l.Scope)), l.Holder)
 		}
-		if waits := data.InDoubt - data.Unchecked; waits > 0 {
-			defer w.Printf("%s in doubt, and to be checked again: indoubt list state:uncertain\n", ledger.Count(waits))
-		}
-		if sum.Reads == 0 && sum.Expired == 0 {
+		if len(found) == 0 {
 			w.Println("nothing is due")
-			return
-		}
-		w.Printf("%s checked: %s landed, %s not there, %s not seen, %s happened twice, %s different, %s cannot tell\n", ledger.Count(sum.Reads), ledger.Count(sum.Landed),
-			ledger.Count(sum.NotThere), ledger.Count(sum.NotSeen), ledger.Count(sum.Twice), ledger.Count(sum.Different), ledger.Count(sum.CannotTell))
-		if sum.Expired > 0 {
-			w.Printf("%s ran past their deadline and are in doubt\n", ledger.Count(sum.Expired))
+		} else {
+			w.Printf("checked: %s\n", strings.Join(found, ", "))
 		}
 		if sum.Skipped+sum.Errors > 0 {
 			w.Printf("%s skipped (put off, or they moved), %s errors\n", ledger.Count(sum.Skipped), ledger.Count(sum.Errors))
 		}
 	}
-	if data.Unchecked == 0 {
+	if data.InDoubt == 0 {
 		return c.done(effect, data, write)
 	}
-	if effect == effectNoop {
-		effect = ""
-	}
-	return &failure{Code: "in_doubt", Message: fmt.Sprintf("%s in doubt, and no check is possible", ledger.Count(data.Unchecked)), More: reasons(kinds, why), Hint: "a person settles these: indoubt list state:uncertain",
+	return &failure{Code: "in_doubt", Message: fmt.Sprintf("%s in doubt", ledger.Count(data.InDoubt)), Hint: "see them: indoubt list state:uncertain",
 		Effect: effect, Data: data, Text: write}
-}
-
-// reasonsShown is how many kinds, and how many reasons, are named: those with the most.
-const reasonsShown = 6
-
-// reasons are lines that say why no check is possible, each with how often.
-func reasons(kinds, why map[string]int) (lines []string) {
-	if len(kinds) > 0 {
-		names, total := most(kinds), 0
-		for _, n := range kinds {
-			total += n
-		}
-		var of []string
-		for _, name := range names[:min(len(names), reasonsShown)] {
-			of = append(of, name+" "+ledger.Count(kinds[name]))
-		}
-		line := fmt.Sprintf("  %s: the policy knows no check for %s", ledger.Count(total), strings.Join(of, ", "))
-		if rest := len(names) - len(of); rest > 0 {
-			line += fmt.Sprintf(" and %s more %s", ledger.Count(rest), plural(rest, "kind", "kinds"))
-		}
-		lines = append(lines, line)
-	}
-	for i, reason := range most(why) {
-		if i == reasonsShown {
-			return append(lines, fmt.Sprintf("  and %s more %s", ledger.Count(len(why)-i), plural(len(why)-i, "reason", "reasons")))
-		}
-		lines = append(lines, fmt.Sprintf("  %s: %s", ledger.Count(why[reason]), reason))
-	}
-	return lines
-}
-
-// most are the names, the one that counts most first.
-func most(counts map[string]int) []string {
-	return slices.SortedFunc(maps.Keys(counts), func(a, b string) int { return cmp.Or(counts[b]-counts[a], strings.Compare(a, b)) })
 }

@@ -284,20 +284,6 @@ func engineMetrics(m *exposition, engine *reconcile.Engine) {
 	}) {
 		m.sample(float64(c.Sends[k]), "kind", k.Kind, "outcome", string(k.Outcome))
 	}
-	m.family("indoubt_doubt_seconds", "histogram", "How long operations were in doubt that left it since this engine runs, by the kind as the policy names it.")
-	name := m.name
-	for _, kind := range slices.Sorted(maps.Keys(c.Doubts)) {
-		d := c.Doubts[kind]
-		m.name = name + "_bucket"
-		for i, bound := range reconcile.DoubtBounds {
-			m.sample(float64(d.Within[i]), "kind", kind, "le", strconv.FormatFloat(bound.Seconds(), 'g', -1, 64))
-		}
-		m.sample(float64(d.N), "kind", kind, "le", "+Inf")
-		m.name = name + "_sum"
-		m.sample(d.Sum.Seconds(), "kind", kind)
-		m.name = name + "_count"
-		m.sample(float64(d.N), "kind", kind)
-	}
 	m.family("indoubt_downstream_state", "gauge", "1 for the state a downstream is in: new (no answer came yet), up, down, half_open (being probed) or throttled.")
 	for _, h := range engine.Health() {
 		for _, state := range []string{reconcile.StateNew, reconcile.StateUp, reconcile.StateDown, reconcile.StateNoKey, reconcile.StateHalf, reconcile.StateSlow} {

@@ -78,9 +78,9 @@ func BenchmarkReconcile(b *testing.B) {
 			b.Fatalf("%v\n%s", err, out)
 		}
 		var answer struct {
-			Data struct{ Landed int }
+			Data struct{ Read struct{ Landed int } }
 		}
-		if err := json.Unmarshal(out, &answer); err != nil || answer.Data.Landed != n {
+		if err := json.Unmarshal(out, &answer); err != nil || answer.Data.Read.Landed != n {
 			b.Fatalf("%v\n%s", err, out)
 		}
 		cpu += cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
