@@ -28,16 +28,13 @@ import (
 //
 // The bearer token names the account: another one sees none of its effects.
 type Downstream struct {
-	seed      uint64
-	clock     ledger.Clock
-	remembers time.Duration
-	addr      string
+	DownstreamOptions
+	addr string
 	*books
 
 	mu       sync.Mutex
 	server   *http.Server
 	troubles []*Trouble
-	seen     []*Seen
 	hung     int             // requests left hanging so far
 	busy     map[string]bool // keys whose first request is still being worked on
 
@@ -46,18 +43,20 @@ type Downstream struct {
 	leave   context.CancelFunc
 }
 
-// Seen is one request that reached the downstream.
-type Seen struct {
-	Method, Key, Body string
-	Fault             Fault
-}
-
 // DownstreamOptions say where a downstream keeps its books and how it behaves.
 type DownstreamOptions struct {
 	Path      string // the file of its books
 	Seed      uint64
 	Clock     ledger.Clock  // time.Now when nil
 	Remembers time.Duration // how long it remembers a key; 24 h when 0
+	Way       Way           // to it; nil: nothing is in it
+}
+
+// Way is what tests put in the way of requests.
+type Way interface {
+	Around(next http.Handler) http.Handler
+	Hides(r *http.Request, at time.Time) bool // a list leaves out what was made then
+	Later(r *http.Request) time.Duration      // than it was asked for, the effect comes
 }
 
 // StartDownstream serves until Close.
@@ -72,7 +71,7 @@ func StartDownstream(o DownstreamOptions) (*Downstream, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Downstream{seed: o.Seed, clock: o.Clock, remembers: o.Remembers, books: b, addr: "127.0.0.1:0", busy: map[string]bool{}}
+	d := &Downstream{DownstreamOptions: o, books: b, addr: "127.0.0.1:0", busy: map[string]bool{}}
 	if err := d.Start(); err != nil {
 		b.close()
 		return nil, err
@@ -90,7 +89,11 @@ func (d *Downstream) Start() error {
 	defer d.mu.Unlock()
 	d.addr = listener.Addr().String()
 	d.gone, d.leave = context.WithCancel(context.Background())
-	d.server = &http.Server{Handler: d.routes(), ReadHeaderTimeout: 10 * time.Second, ErrorLog: nil}
+	handler := d.routes()
+	if d.Way != nil {
+		handler = d.Way.Around(handler)
+	}
+	d.server = &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, ErrorLog: nil}
 	go d.server.Serve(listener)
 	return nil
 }
@@ -134,15 +137,15 @@ func (d *Downstream) Recover() {
 	d.troubles = nil
 }
 
-// Requests are all requests so far, in the order they came.
-func (d *Downstream) Requests() []Seen {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	all := make([]Seen, len(d.seen))
-	for i, s := range d.seen {
-		all[i] = *s
+func (d *Downstream) hides(r *http.Request, at time.Time) bool {
+	return d.Way != nil && d.Way.Hides(r, at)
+}
+
+func (d *Downstream) later(r *http.Request) time.Duration {
+	if d.Way == nil {
+		return 0
 	}
-	return all
+	return d.Way.Later(r)
 }
 
 func (d *Downstream) routes() http.Handler {
@@ -169,22 +172,12 @@ func (d *Downstream) Hung() int {
 	return d.hung
 }
 
-// arrive puts a request into the log.
-func (d *Downstream) arrive(r *http.Request, body string) *Seen {
-	s := &Seen{Method: r.Method, Key: r.Header.Get("Idempotency-Key"), Body: body}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.seen = append(d.seen, s)
-	return s
-}
-
 // meet finds the trouble of a request, the zero Trouble when it has none.
-func (d *Downstream) meet(r *http.Request, s *Seen) Trouble {
+func (d *Downstream) meet(r *http.Request, body string) Trouble {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, t := range d.troubles {
-		if t.fits(d.seed, r, s.Body) {
-			s.Fault = t.Fault
+		if t.fits(d.Seed, r, body) {
 			return *t
 		}
 	}
@@ -192,38 +185,29 @@ func (d *Downstream) meet(r *http.Request, s *Seen) Trouble {
 }
 
 // receipt is the id of a new effect: short, and the same for the same seed and
-// the same request, however others come in between. skip counts effects of the
-// same request that are not in the books yet.
-func (d *Downstream) receipt(res *resource, in fields, skip int) string {
+// the same request, however others come in between.
+func (d *Downstream) receipt(res *resource, in fields) string {
 	for i := 0; ; i++ {
 		var b [8]byte
-		binary.BigEndian.PutUint64(b[:], digest(d.seed, res.name, string(encode(in)), fmt.Sprint(i)))
-		id := res.prefix + strings.ToLower(base32.HexEncoding.EncodeToString(b[:])[:8])
-		if d.taken(id) {
-			continue
-		}
-		if skip == 0 {
+		binary.BigEndian.PutUint64(b[:], digest(d.Seed, res.name, string(encode(in)), fmt.Sprint(i)))
+		if id := res.prefix + strings.ToLower(base32.HexEncoding.EncodeToString(b[:])[:8]); !d.taken(id) {
 			return id
 		}
-		skip--
 	}
 }
 
-// wait passes time on behalf of a slow downstream, until the caller is gone or
-// the server stops; without a duration, only then.
-func (d *Downstream) wait(ctx context.Context, long time.Duration) (answered bool) {
+// hang waits so long, or without end, unless the caller goes or the server stops.
+func (d *Downstream) hang(ctx context.Context, long time.Duration) (answered bool) {
 	d.mu.Lock()
 	gone := d.gone
 	d.hung++
 	d.mu.Unlock()
-	var after <-chan time.Time
+	var over <-chan time.Time
 	if long > 0 {
-		timer := time.NewTimer(long)
-		defer timer.Stop()
-		after = timer.C
+		over = time.After(long)
 	}
 	select {
-	case <-after:
+	case <-over:
 		return true
 	case <-ctx.Done():
 	case <-gone.Done():
@@ -231,13 +215,13 @@ func (d *Downstream) wait(ctx context.Context, long time.Duration) (answered boo
 	return false
 }
 
-// cut drops the connection: with a reset, or by closing it in good order.
-func cut(w http.ResponseWriter, reset bool) {
+// cut drops the connection with a reset.
+func cut(w http.ResponseWriter) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		panic(http.ErrAbortHandler)
 	}
-	if tcp, ok := conn.(*net.TCPConn); ok && reset {
+	if tcp, ok := conn.(*net.TCPConn); ok {
 		tcp.SetLinger(0)
 	}
 	conn.Close()

@@ -15,17 +15,37 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/ledgertest/faults"
 	"indoubt/ledger/need"
 	"indoubt/policy"
 	"indoubt/reconcile/connect"
 )
 
-func start(t *testing.T, o DownstreamOptions) *Downstream {
+// failing is a downstream with the troubles of tests in its way.
+type failing struct {
+	*Downstream
+	*faults.Way
+}
+
+func (d *failing) Meet(troubles ...faults.Trouble) { d.Way.Meet(troubles...) }
+func (d *failing) Recover()                        { d.Way.Recover() }
+
+func startFailing(o DownstreamOptions) (*failing, error) {
+	way := &faults.Way{Seed: o.Seed, Clock: o.Clock}
+	o.Way = way
+	down, err := StartDownstream(o)
+	if err == nil {
+		way.Vanish = down.Stop
+	}
+	return &failing{down, way}, err
+}
+
+func start(t *testing.T, o DownstreamOptions) *failing {
 	t.Helper()
 	if o.Path == "" {
 		o.Path = filepath.Join(t.TempDir(), "downstream.db")
 	}
-	d := need.Get(StartDownstream(o))(t)
+	d := need.Get(startFailing(o))(t)
 	t.Cleanup(func() { d.Close() })
 	return d
 }
@@ -34,7 +54,7 @@ func start(t *testing.T, o DownstreamOptions) *Downstream {
 // faults that give none.
 var answersWithin = time.Minute
 
-func send(t *testing.T, d *Downstream, path, key string, body fields) ledger.Answer {
+func send(t *testing.T, d *failing, path, key string, body fields) ledger.Answer {
 	t.Helper()
 	header := http.Header{"Content-Type": {"application/json"}, "Authorization": {"Bearer shop"}}
 	if key != "" {
@@ -44,7 +64,7 @@ func send(t *testing.T, d *Downstream, path, key string, body fields) ledger.Ans
 		Method: http.MethodPost, URL: d.URL() + path, Header: header, Body: encode(body), Limits: policy.Limits{Timeout: answersWithin}})
 }
 
-func list(t *testing.T, d *Downstream, path string, query url.Values) (fields, ledger.Answer) {
+func list(t *testing.T, d *failing, path string, query url.Values) (fields, ledger.Answer) {
 	t.Helper()
 	a := new(connect.HTTP).Read(t.Context(), policy.HTTPRequest{Method: http.MethodGet, URL: d.URL() + path + "?" + query.Encode(),
 		Header: http.Header{"Authorization": {"Bearer shop"}}, Limits: policy.Limits{Timeout: answersWithin}})
@@ -59,14 +79,14 @@ func charge(token string) fields {
 	return fields{"amount": 42000, "currency": "usd", "customer": "cus_9", "metadata": fields{"indoubt": token}}
 }
 
-func count(t *testing.T, d *Downstream, text string) int {
+func count(t *testing.T, d *failing, text string) int {
 	t.Helper()
 	all := d.Effects(text)
 	return len(all)
 }
 
 type writeFault struct {
-	fault   Fault
+	fault   faults.Fault
 	effects int
 	class   ledger.ErrorClass
 	status  int
@@ -74,16 +94,16 @@ type writeFault struct {
 
 var writeFaults = []writeFault{
 	{"", 1, "", 200},
-	{CommitAndCut, 1, ledger.ClassReset, 0},
-	{CommitAndClose, 1, ledger.ClassEOF, 0},
-	{CommitAndHalf, 1, ledger.ClassEOF, 200},
-	{CommitAndGateway, 1, "", 502},
-	{CommitAndError, 1, "", 500},
-	{CommitTwiceAndCut, 2, ledger.ClassReset, 0},
-	{CommitAndVanish, 1, ledger.ClassReset, 0},
-	{CutBefore, 0, ledger.ClassReset, 0},
-	{CloseBefore, 0, ledger.ClassEOF, 0},
-	{Refuse, 0, "", 409},
+	{faults.CommitAndCut, 1, ledger.ClassReset, 0},
+	{faults.CommitAndClose, 1, ledger.ClassEOF, 0},
+	{faults.CommitAndHalf, 1, ledger.ClassEOF, 200},
+	{faults.CommitAndGateway, 1, "", 502},
+	{faults.CommitAndError, 1, "", 500},
+	{faults.CommitTwiceAndCut, 2, ledger.ClassReset, 0},
+	{faults.CommitAndVanish, 1, ledger.ClassReset, 0},
+	{faults.CutBefore, 0, ledger.ClassReset, 0},
+	{faults.CloseBefore, 0, ledger.ClassEOF, 0},
+	{faults.Refuse, 0, "", 409},
 }
 
 func TestFaultsOfWrites(t *testing.T) {
@@ -92,7 +112,7 @@ func TestFaultsOfWrites(t *testing.T) {
 			t.Parallel()
 			d := start(t, DownstreamOptions{})
 			if c.fault != "" {
-				d.Meet(Trouble{Fault: c.fault, Status: c.status})
+				d.Meet(faults.Trouble{Fault: c.fault, Status: c.status})
 			}
 			a := send(t, d, "/v1/payment_intents", "", charge("tok"))
 			if !a.Sent || a.Class != c.class || a.Status != c.status {
@@ -118,7 +138,7 @@ func TestHalfARequestIsNone(t *testing.T) {
 
 func TestAKeyIsRememberedWithItsAnswer(t *testing.T) {
 	d := start(t, DownstreamOptions{})
-	d.Meet(Trouble{Fault: CommitAndCut, Times: 1})
+	d.Meet(faults.Trouble{Fault: faults.CommitAndCut, Times: 1})
 	if a := send(t, d, "/v1/payment_intents", "k1", charge("tok")); a.Err == nil {
 		t.Fatal("the first answer was not lost")
 	}
@@ -134,7 +154,7 @@ func TestAKeyIsRememberedWithItsAnswer(t *testing.T) {
 
 func TestARememberedErrorIsReplayed(t *testing.T) {
 	d := start(t, DownstreamOptions{})
-	d.Meet(Trouble{Fault: CommitAndError, Times: 1})
+	d.Meet(faults.Trouble{Fault: faults.CommitAndError, Times: 1})
 	for range 2 {
 		need.Equal(t, send(t, d, "/v1/payment_intents", "k1", charge("tok")).Status, 500, "the stored status")
 	}
@@ -173,7 +193,7 @@ func TestListsArePagedByCursor(t *testing.T) {
 }
 
 type listFault struct {
-	trouble Trouble
+	trouble faults.Trouble
 	want    func(got fields, a ledger.Answer) bool
 }
 
@@ -183,17 +203,17 @@ func TestFaultsOfLists(t *testing.T) {
 	now := time.Now()
 	query := url.Values{"customer": {"cus_9"}}
 	cases := append([]listFault{
-		{Trouble{Fault: Lag, For: time.Minute}, func(got fields, _ ledger.Answer) bool { return len(got["data"].([]any)) == 0 }},
-		{Trouble{Fault: Rename, FromName: "metadata", To: "meta"}, func(_ fields, a ledger.Answer) bool {
+		{faults.Trouble{Fault: faults.Lag, For: time.Minute}, func(got fields, _ ledger.Answer) bool { return len(got["data"].([]any)) == 0 }},
+		{faults.Trouble{Fault: faults.Rename, FromName: "metadata", To: "meta"}, func(_ fields, a ledger.Answer) bool {
 			return bytes.Contains(a.Body, []byte(`"meta":{"indoubt"`))
 		}},
-		{Trouble{Fault: Truncate, Limit: 1}, func(got fields, _ ledger.Answer) bool {
+		{faults.Trouble{Fault: faults.Truncate, Limit: 1}, func(got fields, _ ledger.Answer) bool {
 			return len(got["data"].([]any)) == 1 && got["has_more"] == true
 		}},
-		{Trouble{Fault: Stale}, func(got fields, a ledger.Answer) bool {
+		{faults.Trouble{Fault: faults.Stale}, func(got fields, a ledger.Answer) bool {
 			return len(got["data"].([]any)) == 0 && http.Header(a.Header).Get("Age") == "30"
 		}},
-		{Trouble{Fault: BreakList, Status: 503}, func(_ fields, a ledger.Answer) bool { return a.Status == 503 }},
+		{faults.Trouble{Fault: faults.BreakList, Status: 503}, func(_ fields, a ledger.Answer) bool { return a.Status == 503 }},
 	}, hangingLists...)
 	for _, c := range cases {
 		t.Run(string(c.trouble.Fault), func(t *testing.T) {
@@ -256,7 +276,7 @@ func TestEveryOtherResource(t *testing.T) {
 func TestTheSeedDecides(t *testing.T) {
 	run := func(seed uint64, order []string) map[string]string {
 		d := start(t, DownstreamOptions{Seed: seed})
-		d.Meet(Trouble{Fault: CutBefore, Rate: 0.4})
+		d.Meet(faults.Trouble{Fault: faults.CutBefore, Rate: 0.4})
 		for _, token := range order {
 			send(t, d, "/v1/payment_intents", token, charge(token))
 		}
@@ -283,7 +303,7 @@ func TestTheSeedDecides(t *testing.T) {
 
 func TestAScriptCountsRequests(t *testing.T) {
 	d := start(t, DownstreamOptions{})
-	d.Meet(Trouble{Fault: Refuse, Status: 503, Match: "tok", Skip: 1, Times: 1})
+	d.Meet(faults.Trouble{Fault: faults.Refuse, Status: 503, Match: "tok", Skip: 1, Times: 1})
 	var got []int
 	for range 3 {
 		got = append(got, send(t, d, "/v1/payment_intents", "", charge("tok")).Status)
@@ -308,7 +328,7 @@ func TestItComesBackAtTheSameAddress(t *testing.T) {
 // was written.
 func TestTheBooksAreKept(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "books")
-	d := need.Get(StartDownstream(DownstreamOptions{Path: path}))(t)
+	d := need.Get(startFailing(DownstreamOptions{Path: path}))(t)
 	send(t, d, "/v1/payment_intents", "k1", charge("tok"))
 	need.OK(t, d.Close())
 	whole := need.Get(os.ReadFile(path))(t)

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"indoubt/ledger/ledgertest/faults"
 )
 
 // thing is one effect in the market's own journal. Op says whose it is: the
@@ -156,7 +158,7 @@ func (d *market) write(w http.ResponseWriter, r *http.Request) {
 	d.mu.Unlock()
 	switch plan {
 	case "cut", "late", "commit and cut":
-		cut(w, true)
+		faults.Cut(w, true)
 	case "commit and 502":
 		w.WriteHeader(502)
 	default:
@@ -247,7 +249,7 @@ func (d *market) ill(w http.ResponseWriter) bool {
 	case "":
 		return false
 	case "cut":
-		cut(w, true)
+		faults.Cut(w, true)
 	case "empty":
 		fmt.Fprint(w, `{"object":"list","data":[],"more":false}`)
 	case "html":

@@ -18,6 +18,7 @@ import (
 	"indoubt/ledger"
 	"indoubt/ledger/hostclock"
 	"indoubt/ledger/ledgertest"
+	"indoubt/ledger/ledgertest/faults"
 	"indoubt/ledger/need"
 	"indoubt/ledger/open"
 	"indoubt/ledger/outcome"
@@ -98,7 +99,7 @@ type truth struct {
 	random *rand.Rand
 	clock  atomic.Int64 // Unix nanoseconds, for everybody
 	set    atomic.Int64 // how far the wall clock of our host is off
-	down   *Downstream
+	down   *failing
 	store  ledger.Store
 	policy *policy.Policy
 	sender connect.HTTP
@@ -109,7 +110,7 @@ type truth struct {
 type truthWish struct {
 	id, kind, token, destination string
 	amount                       int
-	fault                        Fault
+	fault                        faults.Fault
 	twice, other                 bool // two effects, or one of another amount, from one send
 	memo, as                     string
 }
@@ -130,7 +131,7 @@ func newTruth(t testing.TB, seed uint64) *truth {
 	u.clock.Store(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC).UnixNano())
 	dir := t.TempDir()
 	var err error
-	u.down, err = StartDownstream(DownstreamOptions{Path: filepath.Join(dir, "books.db"), Seed: seed, Clock: u.now})
+	u.down, err = startFailing(DownstreamOptions{Path: filepath.Join(dir, "books.db"), Seed: seed, Clock: u.now})
 	u.must(err, "start the downstream")
 	u.policy, err = policy.Parse("policy.yaml", []byte(strings.ReplaceAll(truthPolicy, "@BASE@", u.down.URL())))
 	u.must(err, "read the policy")
@@ -154,23 +155,23 @@ func newTruth(t testing.TB, seed uint64) *truth {
 
 func (u *truth) always() {
 	u.down.Meet(
-		Trouble{Fault: Forget, Path: "/v1/payouts", Match: "destination=acct_forgets", For: truthForgets},
-		Trouble{Fault: Lag, Path: "/v1/payouts", Match: "destination=acct_lags", For: time.Minute},
-		Trouble{Fault: Forget, Path: "/v1/payouts", Match: "destination=acct_open", For: 45 * time.Second},
-		Trouble{Fault: Foreign, Path: "/v1/payouts", Match: "destination=acct_customer_hidden"})
+		faults.Trouble{Fault: faults.Forget, Path: "/v1/payouts", Match: "destination=acct_forgets", For: truthForgets},
+		faults.Trouble{Fault: faults.Lag, Path: "/v1/payouts", Match: "destination=acct_lags", For: time.Minute},
+		faults.Trouble{Fault: faults.Forget, Path: "/v1/payouts", Match: "destination=acct_open", For: 45 * time.Second},
+		faults.Trouble{Fault: faults.Foreign, Path: "/v1/payouts", Match: "destination=acct_customer_hidden"})
 }
 
 // wish makes up an operation and what will become of it.
 func (u *truth) wish() {
 	kind := truthKinds[u.random.IntN(len(truthKinds))]
 	w := &truthWish{kind: kind, amount: 100 + u.random.IntN(900)}
-	faults := []Fault{"", CommitAndCut, CommitAndClose, CommitAndHalf, CommitAndGateway, CommitAndError, CutBefore, CloseBefore, CommitLaterAndCut, Refuse, CommitTwiceAndCut}
-	w.fault = faults[u.random.IntN(len(faults))]
+	ways := []faults.Fault{"", faults.CommitAndCut, faults.CommitAndClose, faults.CommitAndHalf, faults.CommitAndGateway, faults.CommitAndError, faults.CutBefore, faults.CloseBefore, faults.CommitLaterAndCut, faults.Refuse, faults.CommitTwiceAndCut}
+	w.fault = ways[u.random.IntN(len(ways))]
 	if w.kind == "unseen" && w.fault == "" {
-		w.fault = CommitAndCut // else its check would be known to find something
+		w.fault = faults.CommitAndCut // else its check would be known to find something
 	}
-	w.twice = w.fault == CommitTwiceAndCut
-	w.other = !w.twice && w.fault.commits() && u.random.IntN(8) == 0
+	w.twice = w.fault == faults.CommitTwiceAndCut
+	w.other = !w.twice && w.fault.Commits() && u.random.IntN(8) == 0
 	u.send(w)
 }
 
@@ -223,10 +224,10 @@ func (u *truth) send(w *truthWish) {
 	u.wishes = append(u.wishes, w)
 	if w.fault != "" {
 		statuses := []int{400, 422, 409, 429, 500, 503}
-		u.down.Meet(Trouble{Fault: w.fault, Match: w.token, Times: 1, For: time.Second + u.upTo(truthLands-time.Second), Status: statuses[u.random.IntN(len(statuses))]})
+		u.down.Meet(faults.Trouble{Fault: w.fault, Match: w.token, Times: 1, For: time.Second + u.upTo(truthLands-time.Second), Status: statuses[u.random.IntN(len(statuses))]})
 	}
 	if w.kind == "again" && w.amount > 1 { // what a person sends again meets trouble too
-		u.down.Meet(Trouble{Fault: []Fault{CommitAndCut, CutBefore, CommitLaterAndCut, CommitAndGateway}[u.random.IntN(4)], Match: w.token, Times: 1, For: u.upTo(truthLands)})
+		u.down.Meet(faults.Trouble{Fault: []faults.Fault{faults.CommitAndCut, faults.CutBefore, faults.CommitLaterAndCut, faults.CommitAndGateway}[u.random.IntN(4)], Match: w.token, Times: 1, For: u.upTo(truthLands)})
 	}
 	sent := w.amount
 	if w.other {
@@ -256,30 +257,28 @@ func (u *truth) post(body []byte, as string) ledger.Answer {
 // badList is what ails the downstream's lists during one look.
 func (u *truth) badList() {
 	share := []float64{0, 0.3, 0.7}[u.random.IntN(3)]
-	troubles := []Trouble{
+	troubles := []faults.Trouble{
 		{},
-		{Fault: Lag, For: u.upTo(truthVisible)},
-		{Fault: Rename, FromName: "metadata", To: "meta"},
-		{Fault: Rename, FromName: "amount", To: "amount_cents"},
-		{Fault: Rename, FromName: "id", To: "payout"},
-		{Fault: Truncate, Limit: 2},
-		{Fault: Stale, Rate: share},
-		{Fault: Foreign},
-		{Fault: BreakList, Status: 500, Rate: share},
-		{Fault: BreakList, Status: 429, Rate: share},
-		{Fault: BreakList, Status: 401},
-		{Fault: BreakList, Status: 302, Rate: share},
-		{Fault: BreakList, Status: 200, Answer: "<html><body>Sign in</body></html>"},
-		{Fault: BreakList, Status: 200, Answer: `{"object":"list","data":[{"id":"po_`},
-		{Fault: BreakList, Status: 200, Answer: `{"object":"list","data":[],"has_more":false}`},
-		{Fault: CutList, Rate: share},
+		{Fault: faults.Lag, For: u.upTo(truthVisible)},
+		{Fault: faults.Rename, FromName: "metadata", To: "meta"},
+		{Fault: faults.Rename, FromName: "amount", To: "amount_cents"},
+		{Fault: faults.Rename, FromName: "id", To: "payout"},
+		{Fault: faults.Truncate, Limit: 2},
+		{Fault: faults.Stale, Rate: share},
+		{Fault: faults.Foreign},
+		{Fault: faults.BreakList, Status: 500, Rate: share},
+		{Fault: faults.BreakList, Status: 429, Rate: share},
+		{Fault: faults.BreakList, Status: 401},
+		{Fault: faults.BreakList, Status: 302, Rate: share},
+		{Fault: faults.BreakList, Status: 200, Answer: "<html><body>Sign in</body></html>"},
+		{Fault: faults.BreakList, Status: 200, Answer: `{"object":"list","data":[{"id":"po_`},
+		{Fault: faults.BreakList, Status: 200, Answer: `{"object":"list","data":[],"has_more":false}`},
+		{Fault: faults.CutList, Rate: share},
 	}
 	t := troubles[u.random.IntN(len(troubles))]
 	if t.Fault != "" {
 		t.Path = "/v1/payouts"
-		u.down.mu.Lock() // before the others: the first that fits is met
-		u.down.troubles = append([]*Trouble{&t}, u.down.troubles...)
-		u.down.mu.Unlock()
+		u.down.First(t)
 	}
 }
 
@@ -292,9 +291,7 @@ func (u *truth) setClock() {
 
 // goodList ends what ails the lists, and only that.
 func (u *truth) goodList() {
-	u.down.mu.Lock()
-	u.down.troubles = slices.DeleteFunc(u.down.troubles, func(t *Trouble) bool { return t.Fault.ofList() })
-	u.down.mu.Unlock()
+	u.down.ShowLists()
 	u.always()
 }
 

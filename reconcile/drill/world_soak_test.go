@@ -9,13 +9,14 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/ledgertest/faults"
 	"indoubt/ledger/need"
 )
 
 func init() {
 	answersWithin = 2 * time.Second
-	writeFaults = append(writeFaults, writeFault{CommitAndHang, 1, ledger.ClassTimeout, 0}, writeFault{HangBefore, 0, ledger.ClassTimeout, 0})
-	hangingLists = append(hangingLists, listFault{Trouble{Fault: HangList}, func(_ fields, a ledger.Answer) bool { return a.Class == ledger.ClassTimeout }})
+	writeFaults = append(writeFaults, writeFault{faults.CommitAndHang, 1, ledger.ClassTimeout, 0}, writeFault{faults.HangBefore, 0, ledger.ClassTimeout, 0})
+	hangingLists = append(hangingLists, listFault{faults.Trouble{Fault: faults.HangList}, func(_ fields, a ledger.Answer) bool { return a.Class == ledger.ClassTimeout }})
 }
 
 func TestASeedMakesTheSameNight(t *testing.T) {

@@ -16,8 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"indoubt/ledger/ledgertest/faults"
 	"indoubt/ledger/need"
-	"indoubt/reconcile/drill"
 )
 
 // manyAtOnce runs a command often at the same time, once it is told to, and prints how
@@ -107,7 +107,7 @@ func TestI5_E2E_ManyFetchOneGrant(t *testing.T) {
 // visibly in doubt, and the ledger stays sound.
 func TestI10_E2E_KilledAnywhere(t *testing.T) {
 	s := newSite(t)
-	s.down.Meet(drill.Trouble{Fault: drill.CommitAndCut, Rate: 0.3})
+	s.down.Meet(faults.Trouble{Fault: faults.CommitAndCut, Rate: 0.3})
 	const writes = 12
 	var wait sync.WaitGroup
 	for i := range writes {

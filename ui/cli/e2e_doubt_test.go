@@ -9,15 +9,15 @@ import (
 	"testing"
 	"time"
 
+	"indoubt/ledger/ledgertest/faults"
 	"indoubt/ledger/need"
-	"indoubt/reconcile/drill"
 )
 
 // A write that was applied and whose answer was cut off: in doubt, then found,
 // then never done again.
 func TestE2E_AppliedAndCut(t *testing.T) {
 	s := newSite(t)
-	s.down.Meet(drill.Trouble{Fault: drill.CommitAndCut, Times: 1})
+	s.down.Meet(faults.Trouble{Fault: faults.CommitAndCut, Times: 1})
 
 	if r := s.run("post", "k1", s.curl("hello")); r.Exit != 106 || r.Status.Error.Code != "in_doubt" {
 		t.Fatalf("run: exit %d, status %+v\n%s", r.Exit, r.Status, r.Err)
@@ -43,15 +43,15 @@ func TestE2E_AppliedAndCut(t *testing.T) {
 func TestE2E_ADoubtIsCheckedAtOnce(t *testing.T) {
 	s := newSite(t)
 	for key, c := range map[string]struct {
-		fault   drill.Fault
+		fault   faults.Fault
 		exit    int
 		says    string
 		effects int
 	}{
-		"landed": {drill.CommitAndCut, 0, "checked: found", 1},
-		"cut":    {drill.CutBefore, 106, "checked: none found", 0},
+		"landed": {faults.CommitAndCut, 0, "checked: found", 1},
+		"cut":    {faults.CutBefore, 106, "checked: none found", 0},
 	} {
-		s.down.Meet(drill.Trouble{Fault: c.fault, Times: 1})
+		s.down.Meet(faults.Trouble{Fault: c.fault, Times: 1})
 		r := s.run("post", key, append([]string{"--reconcile"}, s.curl(key)...))
 		if r.Exit != c.exit || !strings.Contains(r.Err, c.says) || r.Status.OK != (c.exit == 0) {
 			t.Errorf("%s: exit %d, want %d; status %+v\n%s", key, r.Exit, c.exit, r.Status, r.Err)
@@ -79,7 +79,7 @@ func TestE2E_CutBeforeItWasApplied(t *testing.T) {
 	if r := s.run("post", "k0", s.curl("before")); r.Exit != 0 {
 		t.Fatalf("the write before: exit %d\n%s", r.Exit, r.Err)
 	}
-	s.down.Meet(drill.Trouble{Fault: drill.CutBefore, Times: 1})
+	s.down.Meet(faults.Trouble{Fault: faults.CutBefore, Times: 1})
 	if r := s.run("post", "k1", s.curl("hello")); r.Exit != 106 {
 		t.Fatalf("run: exit %d\n%s", r.Exit, r.Err)
 	}
@@ -122,7 +122,7 @@ func TestI6_E2E_WithoutBoundsNothingIsProven(t *testing.T) {
 	if r := s.run("boundless", "k0", s.curl("control")); r.Exit != 0 {
 		t.Fatalf("control: exit %d\n%s", r.Exit, r.Err)
 	}
-	s.down.Meet(drill.Trouble{Fault: drill.CutBefore, Times: 1})
+	s.down.Meet(faults.Trouble{Fault: faults.CutBefore, Times: 1})
 	if r := s.run("boundless", "k1", s.curl("hello")); r.Exit != 106 {
 		t.Fatalf("run: exit %d\n%s", r.Exit, r.Err)
 	}
@@ -146,11 +146,11 @@ func TestI6_E2E_ABlindCheckProvesNothing(t *testing.T) {
 		blind func(s *site)
 	}{
 		{"a renamed field", []string{"--token-sent"}, func(s *site) {
-			s.down.Meet(drill.Trouble{Fault: drill.Rename, FromName: "metadata", To: "meta"})
+			s.down.Meet(faults.Trouble{Fault: faults.Rename, FromName: "metadata", To: "meta"})
 		}},
 		{"another account's key", []string{"--token-sent"}, func(s *site) { s.writePolicy(strings.ReplaceAll(kinds, "E2E_KEY", "E2E_OTHER_KEY")) }},
-		{"a cached answer", []string{"--token-sent"}, func(s *site) { s.down.Meet(drill.Trouble{Fault: drill.Stale}) }},
-		{"a list cut short", []string{"--token-sent"}, func(s *site) { s.down.Meet(drill.Trouble{Fault: drill.Truncate, Limit: 1}) }},
+		{"a cached answer", []string{"--token-sent"}, func(s *site) { s.down.Meet(faults.Trouble{Fault: faults.Stale}) }},
+		{"a list cut short", []string{"--token-sent"}, func(s *site) { s.down.Meet(faults.Trouble{Fault: faults.Truncate, Limit: 1}) }},
 		{"a token that was never sent", nil, func(*site) {}},
 	}
 	for _, c := range cases {

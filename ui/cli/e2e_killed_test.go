@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"indoubt/ledger/ledgertest/faults"
 	"indoubt/ledger/need"
-	"indoubt/reconcile/drill"
 )
 
 // Whoever is killed while it sends leaves an operation that is in doubt once its deadline
@@ -29,7 +29,7 @@ func TestI10_E2E_AKilledSenderLeavesADoubt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t)
 			args := c.start(s)
-			s.down.Meet(drill.Trouble{Fault: drill.CommitAndHang, Times: 1})
+			s.down.Meet(faults.Trouble{Fault: faults.CommitAndHang, Times: 1})
 			p := s.start(args...)
 			s.eventually("the write is under way", func() bool { return s.down.Hung() == 1 })
 			need.OK(t, p.cmd.Process.Kill())

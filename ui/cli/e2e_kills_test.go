@@ -20,8 +20,8 @@ import (
 	"testing"
 	"time"
 
+	"indoubt/ledger/ledgertest/faults"
 	"indoubt/ledger/need"
-	"indoubt/reconcile/drill"
 )
 
 // killKinds are those of a night, and what comes by a command, the HTTP proxy and
@@ -256,7 +256,7 @@ func TestI10_E2E_KilledInEveryRole(t *testing.T) {
 	began := time.Now()
 	s.must(0, "init")
 	start := time.Since(began) // which takes long where the machine is busy
-	s.down.Meet(drill.Trouble{Fault: drill.CommitAndCut, Rate: 0.05}, drill.Trouble{Fault: drill.CutBefore, Rate: 0.1})
+	s.down.Meet(faults.Trouble{Fault: faults.CommitAndCut, Rate: 0.05}, faults.Trouble{Fault: faults.CutBefore, Rate: 0.1})
 	over, end := context.WithTimeout(t.Context(), cmp.Or(long, 2*patience))
 	defer end()
 	a := &arena{site: s, over: over, live: map[*os.Process]string{}, kills: map[string]int{}, told: map[string]string{}, luck: rand.New(rand.NewPCG(9, 9))}

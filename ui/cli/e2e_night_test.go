@@ -19,9 +19,9 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/ledgertest/faults"
 	"indoubt/ledger/need"
 	"indoubt/ledger/open"
-	"indoubt/reconcile/drill"
 )
 
 // nightKinds can be proven: one whose key is remembered, and one where a second send would
@@ -71,15 +71,15 @@ func TestE2E_ANightOfTrouble(t *testing.T) {
 		s.request(store, kind, kind+" in the evening", 5)
 	}
 	s.down.Meet( // a write meets the first whose rate is above its own number
-		drill.Trouble{Fault: drill.BreakList, Status: 500, Skip: 10, Times: 10},
-		drill.Trouble{Fault: drill.CutList, Skip: 20, Times: 5},
-		drill.Trouble{Fault: drill.Stale, Skip: 30, Times: 5},
-		drill.Trouble{Fault: drill.CommitAndCut, Rate: 0.2},
-		drill.Trouble{Fault: drill.CutBefore, Rate: 0.35},
-		drill.Trouble{Fault: drill.CommitLaterAndCut, For: 250 * time.Millisecond, Rate: 0.45},
-		drill.Trouble{Fault: drill.CommitAndGateway, Rate: 0.5},
-		drill.Trouble{Fault: drill.CommitAndError, Rate: 0.55},
-		drill.Trouble{Fault: drill.CommitAndHang, For: 4 * time.Second, Rate: 0.6},
+		faults.Trouble{Fault: faults.BreakList, Status: 500, Skip: 10, Times: 10},
+		faults.Trouble{Fault: faults.CutList, Skip: 20, Times: 5},
+		faults.Trouble{Fault: faults.Stale, Skip: 30, Times: 5},
+		faults.Trouble{Fault: faults.CommitAndCut, Rate: 0.2},
+		faults.Trouble{Fault: faults.CutBefore, Rate: 0.35},
+		faults.Trouble{Fault: faults.CommitLaterAndCut, For: 250 * time.Millisecond, Rate: 0.45},
+		faults.Trouble{Fault: faults.CommitAndGateway, Rate: 0.5},
+		faults.Trouble{Fault: faults.CommitAndError, Rate: 0.55},
+		faults.Trouble{Fault: faults.CommitAndHang, For: 4 * time.Second, Rate: 0.6},
 	)
 	luck := rand.New(rand.NewPCG(4, 2))
 	over, end := context.WithCancel(t.Context())

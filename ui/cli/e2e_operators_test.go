@@ -20,9 +20,9 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/ledgertest/faults"
 	"indoubt/ledger/need"
 	"indoubt/ledger/open"
-	"indoubt/reconcile/drill"
 )
 
 // outageKinds have no key that is remembered: a second send is a second effect. A wire
@@ -327,11 +327,11 @@ func TestE2E_TwoOperatorsAndAnEngineOnOneOutage(t *testing.T) {
 	s := newSite(t)
 	s.writePolicy(outageKinds)
 	s.down.Meet( // a write meets the first whose rate is above its own number
-		drill.Trouble{Fault: drill.CommitAndCut, Rate: 0.2},
-		drill.Trouble{Fault: drill.CutBefore, Rate: 0.55},
-		drill.Trouble{Fault: drill.CommitLaterAndCut, For: 250 * time.Millisecond, Rate: 0.65},
-		drill.Trouble{Fault: drill.Refuse, Status: 402, Rate: 0.75},
-		drill.Trouble{Fault: drill.BreakList, Status: 500, Rate: 0.02},
+		faults.Trouble{Fault: faults.CommitAndCut, Rate: 0.2},
+		faults.Trouble{Fault: faults.CutBefore, Rate: 0.55},
+		faults.Trouble{Fault: faults.CommitLaterAndCut, For: 250 * time.Millisecond, Rate: 0.65},
+		faults.Trouble{Fault: faults.Refuse, Status: 402, Rate: 0.75},
+		faults.Trouble{Fault: faults.BreakList, Status: 500, Rate: 0.02},
 	)
 	store := need.Get(open.Create(t.Context(), s.ledger, open.Options{}))(t)
 	defer store.Close()

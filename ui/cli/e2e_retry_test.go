@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"indoubt/ledger/ledgertest/faults"
 	"indoubt/ledger/need"
-	"indoubt/reconcile/drill"
 )
 
 const chargeInput = `{"amount":42000,"currency":"usd","customer":"cus_9"}`
@@ -16,11 +16,11 @@ const chargeInput = `{"amount":42000,"currency":"usd","customer":"cus_9"}`
 // The sender's check leaves a connection open; the charge that follows is
 // applied and cut. It must not be sent again behind the sender's back.
 func TestI3_E2E_OneTransmissionOnAKeptConnection(t *testing.T) {
-	for _, fault := range []drill.Fault{drill.CommitAndCut, drill.CommitAndClose, drill.CommitAndVanish} {
+	for _, fault := range []faults.Fault{faults.CommitAndCut, faults.CommitAndClose, faults.CommitAndVanish} {
 		t.Run(string(fault), func(t *testing.T) {
 			s := newSite(t)
 			op := s.doubtful("charge", "k1", chargeInput, "--token-sent")
-			s.down.Meet(drill.Trouble{Fault: fault, Times: 1})
+			s.down.Meet(faults.Trouble{Fault: fault, Times: 1})
 			s.must(6, "retry", seen(op), "--reason", "the key is remembered")
 			after := s.show(op.ID)
 			s.wantState(after, "uncertain")
@@ -70,7 +70,7 @@ func TestI2_E2E_ARefusedRetryProvesNothing(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := newSite(t)
 			op := s.doubtful("charge", "k1", chargeInput, "--token-sent")
-			s.down.Meet(drill.Trouble{Fault: drill.Refuse, Status: c.status, Answer: c.answer})
+			s.down.Meet(faults.Trouble{Fault: faults.Refuse, Status: c.status, Answer: c.answer})
 			r := s.do("retry", seen(op), "--reason", "the key is remembered")
 			if want := map[string]int{"uncertain": 6, "committed": 0}[c.state]; r.Exit != want {
 				t.Errorf("exit %d, want %d\n%s%s", r.Exit, want, r.Out, r.Err)

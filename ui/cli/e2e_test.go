@@ -22,6 +22,7 @@ import (
 	"indoubt/ledger"
 	"indoubt/ledger/digestkey"
 	"indoubt/ledger/ledgertest"
+	"indoubt/ledger/ledgertest/faults"
 	"indoubt/ledger/need"
 	"indoubt/ledger/open"
 	"indoubt/ledger/postgres/pgtest"
@@ -181,11 +182,21 @@ const searchByToken = `    read:
       receipt: it.id
 `
 
+// failing is a downstream with the troubles of tests in its way.
+type failing struct {
+	*drill.Downstream
+	*faults.Way
+}
+
+func (d *failing) Meet(troubles ...faults.Trouble) { d.Way.Meet(troubles...) }
+func (d *failing) Recover()                        { d.Way.Recover() }
+func (d *failing) Hung() int                       { return d.Way.Hung() }
+
 // site is one ledger, one policy and one downstream.
 type site struct {
 	*testing.T
 	dir, ledger, policy string
-	down                *drill.Downstream
+	down                *failing
 	env                 []string
 	ahead               time.Duration // what has passed for commands that run in this process
 	shipped             bool          // each command is a process of the shipped program
@@ -196,7 +207,9 @@ type site struct {
 func newSite(t *testing.T) *site {
 	t.Helper()
 	s := bareSite(t)
-	s.down = need.Get(drill.StartDownstream(drill.DownstreamOptions{Path: filepath.Join(s.dir, "downstream.db")}))(t)
+	way := &faults.Way{}
+	s.down = &failing{need.Get(drill.StartDownstream(drill.DownstreamOptions{Path: filepath.Join(s.dir, "downstream.db"), Way: way}))(t), way}
+	way.Vanish = s.down.Stop
 	t.Cleanup(func() { s.down.Close() })
 	s.writePolicy(kinds)
 	s.env = append(s.env, "E2E_KEY="+ownKey)

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"indoubt/reconcile/drill"
+	"indoubt/ledger/ledgertest/faults"
 )
 
 // The answer of an attempt that comes after its deadline is its own: it never
@@ -16,7 +16,7 @@ func TestI9_E2E_ALateAnswerBelongsToItsAttempt(t *testing.T) {
 	s.writePolicy(strings.Replace(kinds, "deadline: 6s", "deadline: 20s", 1)) // two commands are run meanwhile
 	op := s.doubtful("charge", "k1", chargeInput, "--token-sent")
 	first := s.handle(op.ID)
-	s.down.Meet(drill.Trouble{Fault: drill.HangBefore, Times: 1})
+	s.down.Meet(faults.Trouble{Fault: faults.HangBefore, Times: 1})
 	second := s.start("retry", seen(op), "--reason", "the key is remembered")
 	s.eventually("the second attempt is in flight", func() bool { return s.down.Hung() == 1 })
 
