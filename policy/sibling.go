@@ -2,6 +2,8 @@ package policy
 
 import (
 	"context"
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -149,13 +151,46 @@ func trimMarks(marks []string) []string {
 	return marks
 }
 
-// Add takes what one more page shows of others.
-func (f *Findings) Add(page Found) {
+// Add takes in what one more page shows, of at most so many, and gives the cursor of the
+// following one; nil where none is to be asked for.
+func (f *Findings) Add(page Found, most int) (next any) {
+	if f.pages++; f.earlier == nil {
+		f.earlier, f.cursors = map[string]bool{}, map[string]bool{}
+	}
 	f.Others, f.Unmarked = f.Others+page.Others, f.Unmarked+page.Unmarked
 	f.Marks = trimMarks(append(f.Marks, page.Marks...))
 	if page.Latest.After(f.Latest) {
 		f.Latest = page.Latest
 	}
+	here := map[string]bool{}
+	for _, e := range page.Effects {
+		name := e.Receipt
+		if name == "" { // two that are equal on one page are two, on two pages one
+			name = "\x00" + string(e.Value)
+		}
+		if f.earlier[name] || e.Receipt != "" && here[name] {
+			continue // pages shift while they are read
+		}
+		here[name] = true
+		f.Effects = append(f.Effects, e)
+	}
+	maps.Copy(f.earlier, here)
+	cursor := fmt.Sprint(page.Next)
+	switch {
+	case page.Complete:
+	case page.Next == nil && page.Paged:
+		f.Incomplete = "the list has several pages, and may have shifted while it was read"
+	case page.Next == nil:
+		f.Incomplete = "the answer is not known to be the whole list, and there is no further page to ask for"
+	case f.cursors[cursor]:
+		f.Incomplete = "the list goes round in circles"
+	case f.pages == most:
+		f.Incomplete = fmt.Sprintf("page limit reached: the list goes on after page %d", most)
+	default:
+		f.cursors[cursor] = true
+		return page.Next
+	}
+	return nil
 }
 
 // made is when a candidate came into being; the zero time where that is not told.

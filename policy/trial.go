@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -26,8 +25,7 @@ type Trial struct {
 	Advice  Advice
 	Steps   []Step // what every expression gave, page by page
 
-	word   string // of testWants
-	judged int    // pages
+	word string // of testWants
 }
 
 // Try judges a read's answers, page by page, as the engine does when it begins
@@ -55,14 +53,10 @@ func (k rehearser) read(ctx context.Context, rec ledger.Record, now time.Time, a
 		return t
 	}
 	f := Findings{Began: now, Ended: now}
-	f.Trouble, f.Stale = t.pages(ctx, k.Kind, rec, answers)
-	if last := t.judged; f.Trouble == "" && last < len(answers) {
-		t.word, t.Cause, t.Reason = "cannot_tell", ledger.CauseNoAnswer, fmt.Sprintf("only %d of %d pages are asked for", last, len(answers))
+	t.pages(ctx, k.Kind, rec, answers, &f)
+	if f.Trouble == "" && f.pages < len(answers) {
+		t.word, t.Cause, t.Reason = "cannot_tell", ledger.CauseNoAnswer, fmt.Sprintf("only %d of %d pages are asked for", f.pages, len(answers))
 		return t
-	}
-	f.Effects, f.Others, f.Unmarked = t.Found.Effects, t.Found.Others, t.Found.Unmarked
-	if !t.Found.Complete && f.Trouble == "" {
-		f.Incomplete = t.Found.incomplete(len(answers))
 	}
 	j := Judge(k.Read.Identity(), f, k.Proof(rec))
 	t.word, t.Cause, t.Reason = string(j.Verdict), j.Cause, j.Reason
@@ -74,65 +68,29 @@ func (k rehearser) read(ctx context.Context, rec ledger.Record, now time.Time, a
 	return t
 }
 
-// pages judges one page after the other. trouble says why one of them shows
-// nothing, stale why they may show less than there is.
-func (t *Trial) pages(ctx context.Context, k *Kind, rec ledger.Record, answers []ledger.Answer) (trouble, stale string) {
-	all := &t.Found
+// pages judges one page after the other.
+func (t *Trial) pages(ctx context.Context, k *Kind, rec ledger.Record, answers []ledger.Answer, f *Findings) {
 	var cursor any
-	seen := map[string]bool{} // effects of the pages before
 	for i, a := range answers {
 		t.Steps = append(t.Steps, k.Read.trace(ctx, rec, a, i+1)...)
 		// What an old answer shows was there; what it does not show may be there now.
-		stale = cmp.Or(stale, Stale(a))
-		f, err := k.Read.JudgePage(ctx, rec, cursor, WithoutAge(a))
+		f.Stale = cmp.Or(f.Stale, Stale(a))
+		found, err := k.Read.JudgePage(ctx, rec, cursor, WithoutAge(a))
 		if err != nil {
-			all.Valid, all.Complete = false, false
-			return err.Error(), stale
+			f.Trouble, t.Found.Valid, t.Found.Complete = err.Error(), false, false
+			return
 		}
-		t.add(f, seen)
-		if cursor = f.Next; cursor == nil {
-			break
+		cursor = f.Add(found, len(answers))
+		found.Effects, found.Valid = f.Effects, true
+		if t.Found = found; cursor == nil {
+			return
 		}
 		// What is secret on this machine or missing here is not a part of the judgement.
 		if _, err := k.Read.Request(rec, cursor); err != nil && !errors.As(err, new(*MissingSecretError)) {
-			return fmt.Sprintf("page %d: %v", i+2, err), stale
+			f.Trouble = fmt.Sprintf("page %d: %v", i+2, err)
+			return
 		}
 	}
-	return "", stale
-}
-
-// add takes what one more page shows. Pages shift while they are read, so an
-// effect counts once; two that look alike on one page and have no receipts are two.
-func (t *Trial) add(f Found, seen map[string]bool) {
-	here := map[string]bool{}
-	for _, e := range f.Effects {
-		name := e.Receipt
-		if name == "" {
-			name = "\x00" + string(e.Value)
-		}
-		if seen[name] || e.Receipt != "" && here[name] {
-			continue
-		}
-		here[name] = true
-		t.Found.Effects = append(t.Found.Effects, e)
-	}
-	maps.Copy(seen, here)
-	t.Found.Others, t.Found.Unmarked = t.Found.Others+f.Others, t.Found.Unmarked+f.Unmarked
-	t.judged++
-	t.Found.Valid, t.Found.Complete, t.Found.Next, t.Found.Paged = true, f.Complete, f.Next, f.Paged
-}
-
-// incomplete says why so many pages are not known to be the whole truth.
-func (f Found) incomplete(pages int) string {
-	switch {
-	case f.Next != nil && pages == 1:
-		return "the list goes on after 1 page"
-	case f.Next != nil:
-		return fmt.Sprintf("the list goes on after %d pages", pages)
-	case f.Paged:
-		return "the list has several pages, and may have shifted while it was read"
-	}
-	return "the answer is not complete"
 }
 
 // conclude brings a record to where a result leads, before it is settled.

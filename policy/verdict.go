@@ -23,6 +23,9 @@ type Findings struct {
 	// is a sentence, or "".
 	Trouble, Incomplete, Stale string
 	Unasked                    bool // no question was put at all
+
+	pages            int
+	earlier, cursors map[string]bool // effects and cursors of the pages so far
 }
 
 // Sure are the effects that are the operation's own as far as they themselves show.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"sync"
 	"time"
 
@@ -40,51 +39,20 @@ func (e *reader) read(ctx context.Context, k *policy.Kind, rec ledger.Record) fi
 	var f findings
 	f.Began, f.from = e.now(), e.moment()
 	begun := sync.OnceFunc(func() { f.Began, f.from = e.now(), e.moment() }) // when its wait is over
-	earlier := map[string]bool{}                                             // effects of the pages before
-	cursors := map[string]bool{}
 	var cursor any
-	for page := 1; ; page++ {
+	for more := true; more; more = cursor != nil {
 		found, stop := e.page(ctx, k, rec, cursor, begun, &f)
-		f.Add(found)
-		var names []string
-		for _, effect := range found.Effects {
-			name := effect.Receipt
-			if name == "" { // two that are equal on one page are two, on two pages one
-				name = "\x00" + string(effect.Value)
-			}
-			if earlier[name] || effect.Receipt != "" && slices.Contains(names, name) {
-				continue // pages shift while they are read
-			}
-			names = append(names, name)
+		if stop {
+			break
+		}
+		before := len(f.Effects)
+		cursor = f.Add(found, e.maxPages)
+		for i := range f.Effects[before:] {
+			effect := &f.Effects[before+i]
 			effect.Receipt, effect.Differs = f.evidence.clean.text(effect.Receipt), f.evidence.clean.text(effect.Differs)
 			effect.Doubt = f.evidence.clean.text(effect.Doubt)
-			f.Effects = append(f.Effects, effect)
-			f.evidence.effect(effect)
+			f.evidence.effect(*effect)
 		}
-		for _, name := range names {
-			earlier[name] = true
-		}
-		if stop || found.Complete {
-			break
-		}
-		if found.Next == nil {
-			f.Incomplete = "the answer is not known to be the whole list, and there is no further page to ask for"
-			if found.Paged {
-				f.Incomplete = "the list has several pages, and may have shifted while it was read"
-			}
-			break
-		}
-		next := fmt.Sprint(found.Next)
-		if cursors[next] {
-			f.Incomplete = "the list goes round in circles"
-			break
-		}
-		cursors[next] = true
-		if page == e.maxPages {
-			f.Incomplete = fmt.Sprintf("page limit reached: the list goes on after %d pages", e.maxPages)
-			break
-		}
-		cursor = found.Next
 	}
 	f.evidence.Others, f.evidence.Unmarked = f.Others, f.Unmarked
 	f.Ended, f.to = e.now(), e.moment()

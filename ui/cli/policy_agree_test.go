@@ -126,7 +126,7 @@ func TestPolicyTryFollowsPages(t *testing.T) {
 	first, second := b.file("1.json", `{"data":[],"more":true,"next":"p2"}`), b.file("2.json", `{"data":[{"t":"tok-1","id":"a","amount":1}],"more":false}`)
 	saved := []string{"policy", "try", "order", "--token", "tok-1", "--input", `{"case":1,"amount":1}`, "--answer", first}
 	need.Contains(t, b.want(0, append(saved, "--answer", second)...), "VERDICT   landed", "after=p2")
-	need.Contains(t, b.want(0, saved...), "the list goes on after 1 page")
+	need.Contains(t, b.want(0, saved...), "the list goes on after page 1")
 	need.Contains(t, b.want(0, append(saved, "--answer", second, "--answer", second)...), "only 2 of 3 pages are asked for")
 	var j struct {
 		Pages []struct {

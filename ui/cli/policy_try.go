@@ -113,7 +113,7 @@ func (c tryCommand) try(ctx context.Context, p *policy.Policy, kind *policy.Kind
 	if of.op == "" { // nothing was sent, so no clock runs: all of them have run
 		now = rec.Now
 	}
-	requests, answers, why, err := lookUp(ctx, kind, rec, saved)
+	requests, answers, err := lookUp(ctx, kind, rec, saved)
 	if err != nil {
 		return err
 	}
@@ -125,9 +125,6 @@ func (c tryCommand) try(ctx context.Context, p *policy.Policy, kind *policy.Kind
 		t.Pages = append(t.Pages, page)
 	}
 	t.judge(kind.Read, rec, trial)
-	if trial.Verdict == ledger.CannotTell && why != "" {
-		t.Problem = text(why)
-	}
 	for _, r := range requests {
 		t.withhold(r.Withhold)
 	}
@@ -135,11 +132,10 @@ func (c tryCommand) try(ctx context.Context, p *policy.Policy, kind *policy.Kind
 	return c.done("", t, t.write)
 }
 
-// lookUp asks page by page, or takes the saved answers, and gives the request of
-// each. why is set where it stopped before the list ended.
-func lookUp(ctx context.Context, kind *policy.Kind, rec ledger.Record, saved []*policy.SavedAnswer) (requests []policy.Request, answers []ledger.Answer, why string, err error) {
+// lookUp asks page by page, or takes the saved answers, and gives the request of each.
+func lookUp(ctx context.Context, kind *policy.Kind, rec ledger.Record, saved []*policy.SavedAnswer) (requests []policy.Request, answers []ledger.Answer, err error) {
 	var cursor any
-	asked := map[string]bool{}
+	var all policy.Findings
 	var over reconcile.Connections
 	defer over.Close()
 	for page := 1; ; page++ {
@@ -151,9 +147,9 @@ func lookUp(ctx context.Context, kind *policy.Kind, rec ledger.Record, saved []*
 		case errors.As(err, &missing) && saved != nil: // nothing is asked, so nothing is missing
 			request.Shown = "cannot be made here: " + err.Error()
 		case page > 1: // the trial says so, too
-			return requests, answers, "", nil
+			return requests, answers, nil
 		default:
-			return nil, nil, "", cannotAsk(err)
+			return nil, nil, cannotAsk(err)
 		}
 		var answer ledger.Answer
 		if saved != nil {
@@ -163,22 +159,17 @@ func lookUp(ctx context.Context, kind *policy.Kind, rec ledger.Record, saved []*
 		}
 		requests, answers = append(requests, request), append(answers, answer)
 		if saved != nil && page == len(saved) {
-			return requests, answers, "", nil
+			return requests, answers, nil
 		}
 		found, err := kind.Read.JudgePage(ctx, rec, cursor, answer)
 		if cursor = found.Next; saved != nil {
 			continue // there is one more, whether or not it would be asked for
 		}
-		if err != nil || cursor == nil {
-			return requests, answers, "", nil
+		if err != nil {
+			return requests, answers, nil
 		}
-		next := fmt.Sprint(cursor)
-		if asked[next] {
-			return requests, answers, "the list goes round in circles", nil
-		}
-		asked[next] = true
-		if page == reconcile.MaxPages {
-			return requests, answers, fmt.Sprintf("page limit reached: the list goes on after %d pages", page), nil
+		if cursor = all.Add(found, reconcile.MaxPages); cursor == nil {
+			return requests, answers, nil
 		}
 	}
 }
