@@ -2,6 +2,7 @@ package policy
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -19,14 +20,18 @@ import (
 // usable refuses an answer that no expression may be evaluated on.
 func usable(a ledger.Answer) error {
 	switch {
+	case a.Err != nil && a.Status != 0 && len(a.Body) > 0:
+		return fmt.Errorf("answer broke off after %d bytes: %s", len(a.Body), cmp.Or(string(a.Class), a.Err.Error()))
+	case a.Err != nil && a.Class != "" && (a.Class != ledger.ClassEOF || a.Via != "mcp"): // a server that ended says why
+		return fmt.Errorf("the check got no answer: %s%s", a.Class, Complaint(a))
 	case a.Err != nil:
-		return fmt.Errorf("no answer: %w", a.Err)
+		return fmt.Errorf("the check got no answer: %w", a.Err)
 	case a.Truncated && a.Via == "sql":
 		return errCutRows
 	case a.Truncated:
 		return errCut
 	case a.Via == "command" && !a.Exited:
-		return fmt.Errorf("the command did not end by itself")
+		return fmt.Errorf("the command did not end by itself: %s", a.Signal)
 	case a.Via == "mcp" && a.RPC != nil && a.RPC.Error:
 		return rpcError(a.RPC)
 	case a.Via == "mcp" && a.RPC != nil, a.Via == "sql" && a.Rows != nil:

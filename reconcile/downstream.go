@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"runtime"
 	"sort"
 	"strconv"
 	"strings"
@@ -38,13 +37,12 @@ type downstreams struct {
 // downstream limits the requests to one outside system, and remembers how it
 // answers and which operations are being checked there.
 type downstream struct {
-	name   string
-	scope  string // it is led within
-	http   *connect.HTTP
-	judges chan struct{} // bounds what its answers cost: expressions over huge ones take a while
-	probe  time.Duration
-	now    ledger.Clock
-	wall   ledger.Clock // the host's own, which requests go by
+	name  string
+	scope string // it is led within
+	http  *connect.HTTP
+	probe time.Duration
+	now   ledger.Clock
+	wall  ledger.Clock // the host's own, which requests go by
 
 	mu     sync.Mutex
 	rate   float64       // requests a second; 0: no rate
@@ -118,10 +116,8 @@ func (d *downstream) limit(rule policy.Downstream) {
 }
 
 func (all *downstreams) make(name, scope string) *downstream {
-	d := &downstream{name: name, scope: scope, probe: all.probe, http: &connect.HTTP{},
+	return &downstream{name: name, scope: scope, probe: all.probe, http: &connect.HTTP{},
 		now: all.now, wall: time.Now, since: all.now(), busy: map[string]int{}, rest: map[string]time.Time{}}
-	d.judges = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))
-	return d
 }
 
 // state is up, down, or half_open where a probe may be made. It needs d.mu.

@@ -4,14 +4,13 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"indoubt/ledger"
+	"indoubt/ledger/outcome"
 	"indoubt/ledger/redact"
 	"indoubt/policy"
 )
@@ -171,27 +170,6 @@ func (c *cleaner) learn(k *policy.Kind, req policy.Request) {
 		quoted, _ := json.Marshal(v)
 		c.secret(string(quoted[1 : len(quoted)-1]))
 	}
-	header, env := http.Header{}, []string(nil)
-	switch {
-	case req.HTTP != nil:
-		header = req.HTTP.Header
-	case req.MCP != nil:
-		header, env = req.MCP.Header, req.MCP.Env
-	case req.Command != nil:
-		env = req.Command.Env
-	}
-	for name, values := range header {
-		if redact.Variable(name) {
-			for _, v := range values {
-				c.secret(v[strings.LastIndexByte(v, ' ')+1:])
-			}
-		}
-	}
-	for _, pair := range env {
-		if name, v, ok := strings.Cut(pair, "="); ok && (redact.Variable(name) || strings.HasSuffix(strings.ToLower(name), "_key")) {
-			c.secret(v)
-		}
-	}
 }
 
 func (c *cleaner) secret(v string) {
@@ -341,19 +319,7 @@ func (c *cleaner) secretly(holder, name string, member any) bool {
 }
 
 // clip cuts a text between characters.
-func clip(s string, n int) string {
-	if len(s) <= n {
-		return strings.ToValidUTF8(s, "\uFFFD")
-	}
-	s = s[:n]
-	for len(s) > 0 && !utf8.RuneStart(s[len(s)-1]) {
-		s = s[:len(s)-1]
-	}
-	if len(s) > 0 {
-		s = s[:len(s)-1]
-	}
-	return strings.ToValidUTF8(s, "\uFFFD") + "…"
-}
+func clip(s string, n int) string { return outcome.Clip(strings.ToValidUTF8(s, "\uFFFD"), n, false) }
 
 func receipts(effects []policy.Effect) []string {
 	var out []string

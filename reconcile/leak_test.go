@@ -54,7 +54,7 @@ func TestI11_RepeatedSecretsAreNotKept(t *testing.T) {
 func TestI11_ReasonsTellStandardErrorWithoutSecrets(t *testing.T) {
 	t.Setenv("PAY_PIN", "pin 7/7+hush")
 	for script, want := range map[string]string{
-		`echo "login with $PIN expired" >&2; exit 3`: "the answer cannot be read: the check ended with exit code 3: login with [redacted] expired",
+		`echo "login with $PIN expired" >&2; exit 3`: "the check ended with exit code 3: login with [redacted] expired",
 		`echo "$PIN is not JSON" >&2; echo Hello`:    "answer is not JSON: [redacted] is not JSON",
 		`echo "killed with $PIN" >&2; kill -9 $$`:    "the check got no answer: killed: killed with [redacted]",
 	} {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"sync"
 	"time"
 
@@ -90,56 +89,18 @@ func (e *reader) page(ctx context.Context, k *policy.Kind, rec ledger.Record, cu
 		f.request = req
 	}
 	p := f.evidence.page(k, req, answer)
-	if why := unusable(answer); why != "" {
-		p.Error = clip(f.evidence.clean.text(why), maxReason)
-		if until, wanted := retryAfter(answer, e.now()); wanted {
-			f.wait = until
-		}
-		return trouble("%s", why)
+	if until, wanted := retryAfter(answer, e.now()); wanted {
+		f.wait = until
 	}
 	// What an old answer shows was there; what it does not show may be there now.
-	if f.Stale == "" {
-		f.Stale = policy.Stale(answer)
-	}
-	if found, err = e.judge(ctx, k, rec, cursor, answer); err != nil {
-		p.Error = clip(f.evidence.clean.text(err.Error()), maxReason)
-	}
+	f.Stale = cmp.Or(f.Stale, policy.Stale(answer))
 	f.notThere = notThere(answer)
-	if why := unread(answer, found, err); why != "" {
-		return trouble("%s", why)
+	if found, err = k.Read.JudgePage(ctx, rec, cursor, policy.WithoutAge(answer)); err != nil {
+		p.Error = clip(f.evidence.clean.text(err.Error()), maxReason)
+		return trouble("%s", err)
 	}
 	p.Found, p.Complete = len(found.Effects), found.Complete
 	return found, false
-}
-
-// judge applies the policy to one page, to as many at once as the downstream has
-// judges.
-func (e *reader) judge(ctx context.Context, k *policy.Kind, rec ledger.Record, cursor any, answer ledger.Answer) (policy.Found, error) {
-	judges := e.downs.of(k).judges
-	select {
-	case judges <- struct{}{}:
-	case <-ctx.Done():
-		return policy.Found{}, ctx.Err()
-	}
-	defer func() { <-judges }()
-	return k.Read.JudgePage(ctx, rec, cursor, policy.WithoutAge(answer))
-}
-
-// unread says why a page shows nothing; "" when it does.
-func unread(answer ledger.Answer, found policy.Found, err error) string {
-	switch {
-	case (err != nil || !found.Valid) && answer.Status >= 300:
-		return fmt.Sprintf("downstream answered %d", answer.Status)
-	case err != nil && (errors.As(err, new(*policy.AnswerError)) || errors.Is(err, context.Canceled)):
-		return err.Error()
-	case err != nil:
-		return "the answer cannot be read: " + err.Error()
-	case !found.Valid && answer.Exited && answer.Exit != 0:
-		return fmt.Sprintf("the check ended with exit code %d", answer.Exit)
-	case !found.Valid:
-		return "the answer is not what the policy calls valid"
-	}
-	return ""
 }
 
 // Connections are the ways by which a check asks.
@@ -177,32 +138,4 @@ func (c *Connections) Read(ctx context.Context, h *connect.HTTP, k *policy.Kind,
 		return c.mcp.Read(ctx, q)
 	}
 	return ledger.Answer{Err: errors.New("the policy names no way to ask")}
-}
-
-// unusable says why no verdict can rest on an answer, whatever the policy says;
-// "" when it may be judged.
-func unusable(a ledger.Answer) string {
-	switch {
-	case a.Truncated && a.Via == "mcp":
-		return "answer is too long to be read whole"
-	case errors.As(a.Err, new(*connect.Mistaken)):
-		return fmt.Sprintf("the check cannot be asked like this: %s", a.Err)
-	case a.Err != nil && a.Status != 0 && len(a.Body) > 0:
-		return fmt.Sprintf("answer broke off after %d bytes: %s", len(a.Body), cmp.Or(string(a.Class), a.Err.Error()))
-	case a.Err != nil && a.Class != "" && (a.Class != ledger.ClassEOF || a.Via != "mcp"): // a server that ended says why
-		return fmt.Sprintf("the check got no answer: %s%s", a.Class, policy.Complaint(a))
-	case a.Err != nil:
-		return fmt.Sprintf("the check got no answer: %s", a.Err)
-	case a.Truncated && a.Via == "command":
-		return "answer is too long to be read whole, or was not ended"
-	case a.Truncated:
-		return "answer is too long to be read whole"
-	case a.Signal != "":
-		return "the check was ended by a signal: " + a.Signal
-	case a.Status == http.StatusUnauthorized, a.Status == http.StatusForbidden, a.Status == http.StatusProxyAuthRequired,
-		a.Status == http.StatusRequestTimeout, a.Status == http.StatusTooManyRequests,
-		a.Status >= 300 && a.Status < 400, a.Status >= 500:
-		return fmt.Sprintf("downstream answered %d", a.Status)
-	}
-	return ""
 }

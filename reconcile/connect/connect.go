@@ -29,5 +29,5 @@ const (
 // about how the downstream is, and the same again brings the same.
 type Mistaken struct{ Err error }
 
-func (e *Mistaken) Error() string { return e.Err.Error() }
+func (e *Mistaken) Error() string { return "it cannot be asked like this: " + e.Err.Error() }
 func (e *Mistaken) Unwrap() error { return e.Err }

@@ -33,7 +33,7 @@ type MCP struct {
 // Read calls a tool that only reads: one that the server declares read-only, or
 // that is vouched for. Another one is refused, and nothing of the call is sent.
 // RPC is what the server answered, also where that is an error; a result that is
-// too long comes without its larger parts, and the answer is Truncated.
+// too long is left out, and the answer is Truncated.
 func (m *MCP) Read(ctx context.Context, q policy.MCPRequest) ledger.Answer {
 	a := ledger.Answer{Via: "mcp", BeganAt: time.Now()}
 	ctx, cancel := context.WithDeadline(ctx, transmit.Ends(a.BeganAt, q.Timeout, q.Deadline))

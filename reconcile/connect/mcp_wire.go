@@ -292,8 +292,7 @@ func (s *said) last() string {
 	return text
 }
 
-// rpcAnswer is the answer in a response. Of a result above the bound, members
-// that are not small are left out.
+// rpcAnswer is the answer in a response. A result above the bound is left out.
 func rpcAnswer(f mcpwire.Frame, bound int64) (a *ledger.RPCAnswer, cut bool) {
 	if bound <= 0 {
 		bound = DefaultMaxBody
@@ -313,16 +312,5 @@ func rpcAnswer(f mcpwire.Frame, bound int64) (a *ledger.RPCAnswer, cut bool) {
 	if int64(len(result)) <= bound {
 		return &ledger.RPCAnswer{Result: result}, false
 	}
-	var members map[string]json.RawMessage
-	_ = json.Unmarshal(result, &members)
-	for name, value := range members {
-		if len(value) > 100 {
-			delete(members, name)
-		}
-	}
-	if len(members) > 20 {
-		members = map[string]json.RawMessage{}
-	}
-	result, _ = json.Marshal(members)
-	return &ledger.RPCAnswer{Result: result}, true
+	return &ledger.RPCAnswer{}, true
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
 	sqlite3 "modernc.org/sqlite"
 
 	"indoubt/ledger"
@@ -27,7 +28,7 @@ const (
 	maxConnections = 8                // of one database
 	idleConnection = time.Minute      // before one is closed
 	idleDatabase   = 10 * time.Minute // the same of a pool, of which a new password makes another one
-	maxWire        = 32 << 20         // bytes a server may send in answer to one message
+	maxWire        = 32 << 20         // bytes of one value, or of one message of a server
 	maxBusyWait    = 5 * time.Second  // for a writer of a SQLite file
 )
 
@@ -143,6 +144,11 @@ func failedStatement(a ledger.Answer, ctx context.Context, err error) ledger.Ans
 		a.Class = ledger.ClassTimeout
 	}
 	return a
+}
+
+// tooLong reports whether a single value was longer than is read.
+func tooLong(err error) bool {
+	return errors.As(err, new(*pgproto3.ExceededMaxBodyLenErr)) || sqliteCode(err) == sqliteTooBig
 }
 
 // mistaken reports whether a database answered that the statement makes no sense to

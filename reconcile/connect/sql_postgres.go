@@ -28,7 +28,6 @@ func openPostgres(dsn string) (database, error) {
 	config.MaxConns, config.MinConns, config.MinIdleConns = maxConnections, 0, 0
 	config.MaxConnIdleTime, config.HealthCheckPeriod = idleConnection, idleConnection
 	c := &config.ConnConfig.Config
-	c.DialFunc = dialWire
 	c.MaxProtocolMessageBodyLen = maxWire
 	if c.ConnectTimeout <= 0 || c.ConnectTimeout > connectTimeout {
 		c.ConnectTimeout = connectTimeout
