@@ -177,7 +177,7 @@ func (d *Downstream) meet(r *http.Request, body string) Trouble {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, t := range d.troubles {
-		if t.fits(d.Seed, r, body) {
+		if t.fits(r, body) {
 			return *t
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"net/url"
 	"time"
 
@@ -167,4 +168,17 @@ func (s *script) again() {
 	again := s.wish("stripe.charge", -8*time.Minute, input)
 	again.Run = "batch-3"
 	s.write(-8*time.Minute, time.Second, "billing", again)
+}
+
+func chargeInput(customer string, cents int, invoice string) []byte {
+	return encode(fields{"amount": cents, "currency": "usd", "customer": customer, "invoice": invoice})
+}
+
+func customer(random *rand.Rand) string {
+	const letters = "ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz23456789"
+	b := []byte("cus_")
+	for range 5 {
+		b = append(b, letters[random.IntN(len(letters))])
+	}
+	return string(b)
 }

@@ -48,10 +48,6 @@ func (d *Downstream) write(w http.ResponseWriter, r *http.Request, res *resource
 		say(w, status, body)
 		return
 	}
-	if t.Fault == CutBefore {
-		cut(w)
-		return
-	}
 	body, err := d.make(account(r), key, res, in, d.later(r))
 	if err != nil {
 		say(w, http.StatusInternalServerError, problem("books", err.Error()))

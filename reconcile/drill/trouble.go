@@ -14,7 +14,6 @@ type Fault string
 const (
 	CommitAndCut  Fault = "commit_and_cut"  // applied, then a TCP reset
 	CommitAndHang Fault = "commit_and_hang" // applied, and answered after For, or never
-	CutBefore     Fault = "cut_before"      // not applied, a TCP reset
 	HangBefore    Fault = "hang_before"     // not applied, and never answered
 	Lag           Fault = "lag"             // a list does not show effects younger than For
 	Truncate      Fault = "truncate"        // a list shows at most Limit, and there is no way to the rest
@@ -27,10 +26,6 @@ type Trouble struct {
 	Path  string // prefix
 	Match string // found in the query, the body or the idempotency key
 	Times int    // so many requests meet it; 0: all
-	// Rate is the share of requests that meet it, 0 for all. Which ones is
-	// decided by the seed and the request itself, never by chance or order.
-	Rate float64
-
 	For   time.Duration
 	Limit int // Truncate
 
@@ -40,7 +35,7 @@ type Trouble struct {
 func (f Fault) ofList() bool { return f == Lag || f == Truncate }
 
 // fits reports whether the request meets the trouble, and counts it.
-func (t *Trouble) fits(seed uint64, r *http.Request, body string) bool {
+func (t *Trouble) fits(r *http.Request, body string) bool {
 	method := http.MethodPost
 	if t.Fault.ofList() {
 		method = http.MethodGet
@@ -52,16 +47,8 @@ func (t *Trouble) fits(seed uint64, r *http.Request, body string) bool {
 	if t.Match != "" && !strings.Contains(r.URL.RawQuery+"\n"+body+"\n"+key, t.Match) {
 		return false
 	}
-	if t.Rate > 0 && share(seed, r.Method, r.URL.Path, r.URL.RawQuery, key, body) >= t.Rate {
-		return false
-	}
 	t.met++
 	return t.Times == 0 || t.met <= t.Times
-}
-
-// share maps the parts to a number in [0,1) that depends on nothing else.
-func share(seed uint64, parts ...string) float64 {
-	return float64(digest(seed, parts...)>>11) / (1 << 53)
 }
 
 // digest mixes the parts into 64 bits. FNV alone leaves neighbours alike, so
