@@ -47,7 +47,9 @@ type pageEvidence struct {
 	Found    int             `json:"found"`
 	Complete bool            `json:"complete"`
 	Error    string          `json:"error,omitempty"`
-	Body     json.RawMessage `json:"body,omitempty"` // a text when it is not JSON or was cut
+	Body     json.RawMessage `json:"body,omitempty"` // of what cannot be read; a text when it is not JSON or was cut
+
+	body []byte
 }
 
 type effectEvidence struct {
@@ -63,24 +65,22 @@ func (ev *evidence) page(k *policy.Kind, req policy.Request, a ledger.Answer) *p
 	ev.clean.learn(k, req)
 	p := &pageEvidence{At: a.BeganAt.UTC(), Millis: a.EndedAt.Sub(a.BeganAt).Milliseconds(), Status: a.Status}
 	p.Request = ev.clean.without(req.Shown) // rendering has taken out the rest
-	body := a.Body
+	p.Request, p.body = clip(p.Request, maxExcerpt), a.Body
 	switch {
 	case req.Command != nil:
-		body = a.Stdout
+		p.body = a.Stdout
 		if a.Exited {
 			p.Exit = &a.Exit
 		}
 	case req.SQL != nil:
-		body = a.Rows
+		p.body = a.Rows
 	case req.MCP != nil && a.RPC != nil:
-		body = a.RPC.Result
+		p.body = a.RPC.Result
 		if a.RPC.Error {
 			p.Error = fmt.Sprintf("error %d: %s", a.RPC.Code, clip(ev.clean.text(a.RPC.Message), 512))
 		}
 	}
-	p.Request = clip(p.Request, maxExcerpt)
-	p.Bytes = len(body)
-	p.Body = ev.clean.excerpt(body)
+	p.Bytes = len(p.body)
 	if len(ev.Pages) < MaxPages {
 		ev.Pages = append(ev.Pages, p)
 	} else {
@@ -196,26 +196,21 @@ func (c *cleaner) without(s string) string {
 	return s
 }
 
-// excerpt is a body or a value as JSON: as it came where that is short JSON, else a
-// text. Of a long one the rest is not looked at.
+// excerpt is a body or a value as JSON: as it came where that is short JSON, else a text.
 func (c *cleaner) excerpt(b []byte) json.RawMessage {
 	b = bytes.TrimSpace(b)
 	if len(b) == 0 {
 		return nil
 	}
-	cut := beginning(b, 2*maxExcerpt)
-	v, err := ledger.DecodeJSON(cut)
+	v, err := ledger.DecodeJSON(b)
 	if err != nil {
-		return ledger.EncodeJSON(clip(c.start(b, 2*maxExcerpt), maxExcerpt))
+		return ledger.EncodeJSON(clip(c.text(string(b)), maxExcerpt))
 	}
-	out := ledger.EncodeJSON(c.value("", v))
-	text := string(out)
-	if len(cut) != len(b) {
-		text += "…"
-	} else if len(out) <= maxExcerpt {
+	if out := ledger.EncodeJSON(c.value("", v)); len(out) > maxExcerpt {
+		return ledger.EncodeJSON(clip(string(out), maxExcerpt))
+	} else {
 		return out
 	}
-	return ledger.EncodeJSON(clip(text, maxExcerpt))
 }
 
 // whole is all of a value where it is an object or a list of which nothing has to be
@@ -233,52 +228,6 @@ func (c *cleaner) whole(b []byte) json.RawMessage {
 		return out
 	}
 	return nil
-}
-
-// beginning is a JSON text up to the last value that ends within its first n bytes, with
-// what is open there closed: no value is cut, so that a secret is seen whole. It is all of
-// the text where that is short, or where no value ends so early.
-func beginning(b []byte, n int) []byte {
-	if len(b) <= n {
-		return b
-	}
-	var open, closing []byte // what closes the objects and lists that are open: now, and at end
-	end, inText := 0, false
-	for i := 0; i < n; i++ {
-		switch c := b[i]; {
-		case inText && c == '\\':
-			i++
-		case c == '"':
-			inText = !inText
-		case inText:
-		case c == '{':
-			open = append(open, '}')
-		case c == '[':
-			open = append(open, ']')
-		case (c == '}' || c == ']') && len(open) > 0:
-			open = open[:len(open)-1]
-		case c == ',':
-			end, closing = i, append(closing[:0], open...)
-		}
-	}
-	if end == 0 {
-		return b
-	}
-	slices.Reverse(closing)
-	return append(bytes.Clone(b[:end]), closing...)
-}
-
-// start is the first n bytes of a text or a little less: no part is left of a secret
-// that n cuts through.
-func (c *cleaner) start(b []byte, n int) string {
-	if len(b) <= n {
-		return c.text(string(b))
-	}
-	s, longest := c.text(string(b[:n])), 0
-	for _, v := range c.values {
-		longest = max(longest, len(v))
-	}
-	return s[:max(0, len(s)-longest)]
 }
 
 // value is what stands under the name holder.

@@ -96,7 +96,7 @@ func (e *reader) page(ctx context.Context, k *policy.Kind, rec ledger.Record, cu
 	f.Stale = cmp.Or(f.Stale, policy.Stale(answer))
 	f.notThere = notThere(answer)
 	if found, err = k.Read.JudgePage(ctx, rec, cursor, policy.WithoutAge(answer)); err != nil {
-		p.Error = clip(f.evidence.clean.text(err.Error()), maxReason)
+		p.Error, p.Body = clip(f.evidence.clean.text(err.Error()), maxReason), f.evidence.clean.excerpt(p.body)
 		return trouble("%s", err)
 	}
 	p.Found, p.Complete = len(found.Effects), found.Complete

@@ -25,25 +25,18 @@ const (
 	// "replica", or "unknown" where the database does not tell.
 	HeaderStale = "X-Indoubt-Stale"
 
-	maxConnections = 8                // of one database
-	idleConnection = time.Minute      // before one is closed
-	idleDatabase   = 10 * time.Minute // the same of a pool, of which a new password makes another one
-	maxWire        = 32 << 20         // bytes of one value, or of one message of a server
-	maxBusyWait    = 5 * time.Second  // for a writer of a SQLite file
+	maxConnections = 8               // of one database
+	idleConnection = time.Minute     // before one is closed
+	maxWire        = 32 << 20        // bytes of one value, or of one message of a server
+	maxBusyWait    = 5 * time.Second // for a writer of a SQLite file
 )
 
 // SQL reads databases. It keeps one small pool of connections
 // for each. Its zero value is ready and safe for use by many goroutines.
 type SQL struct {
 	mu     sync.Mutex
-	open   map[[2]string]*pool // by driver and address
+	open   map[[2]string]database // by driver and address
 	closed bool
-}
-
-// pool is a database that is kept open.
-type pool struct {
-	database
-	asked time.Time
 }
 
 // database is one pool, of whichever driver.
@@ -94,32 +87,24 @@ func (s *SQL) Close() {
 	s.open = nil
 }
 
-// database is the pool of a request. One that no request names any more ends when another
-// one is opened.
+// database is the pool of a request. One that no request names any more has no connections.
 func (s *SQL) database(q policy.SQLRequest) (db database, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return nil, errors.New("the databases were closed")
 	}
-	key, now := [2]string{q.Driver, q.DSN}, time.Now()
-	if p := s.open[key]; p != nil {
-		p.asked = now
-		return p.database, nil
+	key := [2]string{q.Driver, q.DSN}
+	if db := s.open[key]; db != nil {
+		return db, nil
 	}
 	if db, err = openDatabase(q.Driver, q.DSN); err != nil {
 		return nil, err
 	}
-	for other, p := range s.open {
-		if now.Sub(p.asked) > idleDatabase {
-			p.close()
-			delete(s.open, other)
-		}
-	}
 	if s.open == nil {
-		s.open = map[[2]string]*pool{}
+		s.open = map[[2]string]database{}
 	}
-	s.open[key] = &pool{db, now}
+	s.open[key] = db
 	return db, nil
 }
 
