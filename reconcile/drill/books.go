@@ -23,19 +23,10 @@ type Effect struct {
 	item fields // its body, which lists show; never changed
 }
 
-// answer is what the downstream said under an idempotency key.
-type answer struct {
-	Digest string // of the request that was answered
-	Status int
-	Body   json.RawMessage
-	At     time.Time
-}
-
-// entry is a line of the books: what was written at once.
+// entry is a line of the books.
 type entry struct {
-	Effects []Effect
-	Key     string // that the answer is remembered under: account, resource and key; "" for none
-	Answer  answer
+	Effect Effect
+	Key    string // that it is remembered under: account, resource and key; "" for none
 }
 
 // books are the downstream's own record of what happened, in memory and in a file of JSON
@@ -45,8 +36,8 @@ type books struct {
 
 	mu      sync.Mutex
 	effects []Effect
-	ids     map[string]bool // of the effects
-	answers map[string]answer
+	ids     map[string]bool            // of the effects
+	answers map[string]json.RawMessage // by key
 }
 
 func openBooks(path string) (*books, error) {
@@ -54,7 +45,7 @@ func openBooks(path string) (*books, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening the downstream's books: %w", err)
 	}
-	b := &books{file: file, ids: map[string]bool{}, answers: map[string]answer{}}
+	b := &books{file: file, ids: map[string]bool{}, answers: map[string]json.RawMessage{}}
 	lines, end := json.NewDecoder(file), int64(0)
 	for {
 		var e entry
@@ -74,16 +65,14 @@ func openBooks(path string) (*books, error) {
 func (b *books) close() error { return b.file.Close() }
 
 func (b *books) take(e entry) {
-	for _, effect := range e.Effects {
-		_ = json.Unmarshal(effect.Body, &effect.item) // it was made here
-		b.effects, b.ids[effect.ID] = append(b.effects, effect), true
-	}
+	_ = json.Unmarshal(e.Effect.Body, &e.Effect.item) // it was made here
+	b.effects, b.ids[e.Effect.ID] = append(b.effects, e.Effect), true
 	if e.Key != "" {
-		b.answers[e.Key] = e.Answer
+		b.answers[e.Key] = e.Effect.Body
 	}
 }
 
-// commit writes effects and the answer remembered for their key, as one.
+// commit writes an effect and its key, as one.
 func (b *books) commit(e entry) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -101,12 +90,12 @@ func (b *books) taken(id string) bool {
 	return b.ids[id]
 }
 
-// remembered finds what was answered under the key, if it is still known.
-func (b *books) remembered(key string, since time.Time) (ans answer, known bool) {
+// remembered is what was answered under the key.
+func (b *books) remembered(key string) (body []byte, known bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	ans, known = b.answers[key]
-	return ans, known && !ans.At.Before(since)
+	body, known = b.answers[key]
+	return body, known
 }
 
 // made are the effects of a resource, newest first.

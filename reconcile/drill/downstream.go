@@ -35,8 +35,7 @@ type Downstream struct {
 	mu       sync.Mutex
 	server   *http.Server
 	troubles []*Trouble
-	hung     int             // requests left hanging so far
-	busy     map[string]bool // keys whose first request is still being worked on
+	hung     int // requests left hanging so far
 
 	writing sync.Mutex // one write at a time, so that receipts follow the order of effects
 	gone    context.Context
@@ -45,11 +44,10 @@ type Downstream struct {
 
 // DownstreamOptions say where a downstream keeps its books and how it behaves.
 type DownstreamOptions struct {
-	Path      string // the file of its books
-	Seed      uint64
-	Clock     ledger.Clock  // time.Now when nil
-	Remembers time.Duration // how long it remembers a key; 24 h when 0
-	Way       Way           // to it; nil: nothing is in it
+	Path  string // the file of its books
+	Seed  uint64
+	Clock ledger.Clock // time.Now when nil
+	Way   Way          // to it; nil: nothing is in it
 }
 
 // Way is what tests put in the way of requests.
@@ -64,14 +62,11 @@ func StartDownstream(o DownstreamOptions) (*Downstream, error) {
 	if o.Clock == nil {
 		o.Clock = time.Now
 	}
-	if o.Remembers == 0 {
-		o.Remembers = 24 * time.Hour
-	}
 	b, err := openBooks(o.Path)
 	if err != nil {
 		return nil, err
 	}
-	d := &Downstream{DownstreamOptions: o, books: b, addr: "127.0.0.1:0", busy: map[string]bool{}}
+	d := &Downstream{DownstreamOptions: o, books: b, addr: "127.0.0.1:0"}
 	if err := d.Start(); err != nil {
 		b.close()
 		return nil, err

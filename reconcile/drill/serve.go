@@ -1,8 +1,6 @@
 package drill
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"io"
 	"net/http"
 	"strings"
@@ -24,21 +22,6 @@ func (d *Downstream) write(w http.ResponseWriter, r *http.Request, res *resource
 		say(w, http.StatusBadRequest, problem("unreadable", err.Error()))
 		return
 	}
-
-	release, key := func() {}, r.Header.Get("Idempotency-Key")
-	if key = keyOf(res, account(r), key); key != "" {
-		if !d.enter(key) {
-			say(w, http.StatusConflict, problem("idempotency_key_in_use", "Another request with this key is still being worked on."))
-			return
-		}
-		release = func() { d.leaveKey(key) }
-		defer release()
-		if ans, known := d.remembered(key, d.Clock().Add(-d.Remembers)); known {
-			replay(w, ans, in)
-			return
-		}
-	}
-
 	t := d.meet(r, string(raw))
 	if t.Fault == HangBefore {
 		d.hang(r.Context(), 0)
@@ -48,51 +31,40 @@ func (d *Downstream) write(w http.ResponseWriter, r *http.Request, res *resource
 		say(w, status, body)
 		return
 	}
-	body, err := d.make(account(r), key, res, in, d.later(r))
-	if err != nil {
+	key := ""
+	if sent := r.Header.Get("Idempotency-Key"); res.keyed && sent != "" {
+		key = account(r) + "\x00" + res.name + "\x00" + sent
+	}
+	body, again, err := d.make(account(r), key, res, in, d.later(r))
+	switch {
+	case err != nil:
 		say(w, http.StatusInternalServerError, problem("books", err.Error()))
 		return
-	}
-	if t.Fault == CommitAndHang && !d.hang(r.Context(), t.For) {
+	case t.Fault == CommitAndHang && !d.hang(r.Context(), t.For):
 		return
-	}
-	release() // before the caller can know that it is over
-	if t.Fault == CommitAndCut {
+	case t.Fault == CommitAndCut:
 		cut(w)
 		return
+	case again:
+		w.Header().Set("Idempotent-Replayed", "true")
 	}
 	say(w, res.success(), body)
 }
 
-// keyOf is what an answer is remembered under; "" where none is.
-func keyOf(res *resource, account, key string) string {
-	if !res.keyed || key == "" {
-		return ""
-	}
-	return account + "\x00" + res.name + "\x00" + key
-}
-
-// make commits the effect, which comes so much later, and says how it looks.
-func (d *Downstream) make(account, key string, res *resource, in fields, later time.Duration) (body []byte, err error) {
+// make commits the effect, which comes so much later, and says how it looks. again reports
+// that the key had made it before.
+func (d *Downstream) make(account, key string, res *resource, in fields, later time.Duration) (body []byte, again bool, err error) {
 	d.writing.Lock()
 	defer d.writing.Unlock()
-	now := d.Clock()
-	effect := Effect{Resource: res.name, ID: d.receipt(res, in), Account: account, At: now.Add(later)}
+	if body, again = d.remembered(key); again {
+		return body, true, nil
+	}
+	effect := Effect{Resource: res.name, ID: d.receipt(res, in), Account: account, At: d.Clock().Add(later)}
 	body = encode(res.render(in, effect.ID, effect.At.Unix()))
 	if effect.Body = body; res == legacyCharges {
 		effect.Body = encode(in)
 	}
-	return body, d.commit(entry{Effects: []Effect{effect}, Key: key, Answer: answer{Digest: digestOf(in), Status: res.success(), Body: body, At: now}})
-}
-
-// replay answers a request whose key is remembered as it was answered before.
-func replay(w http.ResponseWriter, ans answer, in fields) {
-	if ans.Digest != digestOf(in) {
-		say(w, http.StatusBadRequest, problem("idempotency_error", "This key was used with other parameters."))
-		return
-	}
-	w.Header().Set("Idempotent-Replayed", "true")
-	say(w, ans.Status, ans.Body)
+	return body, false, d.commit(entry{effect, key})
 }
 
 // read lists effects of the caller's account.
@@ -117,22 +89,6 @@ func (d *Downstream) read(w http.ResponseWriter, r *http.Request, res *resource)
 		page, more = page[:t.Limit], true
 	}
 	say(w, http.StatusOK, encode(res.list(page, more)))
-}
-
-func (d *Downstream) enter(key string) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.busy[key] {
-		return false
-	}
-	d.busy[key] = true
-	return true
-}
-
-func (d *Downstream) leaveKey(key string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	delete(d.busy, key)
 }
 
 // refuses says no to a write that lacks something.
@@ -171,10 +127,4 @@ func say(w http.ResponseWriter, status int, body []byte) {
 	w.Header().Set("Date", time.Now().UTC().Format(http.TimeFormat))
 	w.WriteHeader(status)
 	w.Write(body)
-}
-
-// digestOf tells requests apart by their parameters.
-func digestOf(in fields) string {
-	sum := sha256.Sum256(encode(in))
-	return hex.EncodeToString(sum[:])
 }
