@@ -34,9 +34,6 @@ func NewHistory(store ledger.Statistics) *History { return &History{store: store
 // ledger cannot tell, the newest history that is known serves. Only the first call waits
 // for the ledger: a screen is drawn while its server is silent.
 func (h *History) Policy(ctx context.Context, p *policy.Policy) *policy.Policy {
-	if p == nil {
-		return nil
-	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -47,5 +48,5 @@ func (e *Engine) Once(ctx context.Context, tell func(ReadResult, error)) (Summar
 		}
 	})
 	e.background.Wait()
-	return s, err
+	return s, cmp.Or(err, ctx.Err())
 }

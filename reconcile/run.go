@@ -97,9 +97,6 @@ func (e *Engine) passes(ctx context.Context, once bool, ended func(ReadResult, e
 			}
 		}
 	}
-	if once {
-		return ctx.Err()
-	}
 	return nil
 }
 

@@ -82,15 +82,11 @@ func mayStillWrite(rec ledger.Record) string {
 	case a == nil:
 		return ""
 	}
-	command := "its command"
-	if c := rec.Operation.Command; c != nil && len(c.Argv) > 0 {
-		command = c.Argv[0]
-	}
 	why := "it is not recorded yet that they are gone"
 	if found, err := procgroup.Trace(*a); err != nil {
 		why = err.Error()
 	} else if len(found) > 0 {
 		why = "process " + procgroup.List(found) + " lives"
 	}
-	return fmt.Sprintf("processes of attempt %d may still write (%s, started by process %d on %s): %s", a.N, command, a.PID, a.Host, why)
+	return fmt.Sprintf("processes of attempt %d may still write (started by process %d on %s): %s", a.N, a.PID, a.Host, why)
 }

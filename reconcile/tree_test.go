@@ -48,7 +48,7 @@ func TestI6_NothingIsProvenWhileAProcessLives(t *testing.T) {
 	w.pass(pastProof)
 	res := w.read(o.ID)
 	if res.Read.Verdict != ledger.CannotTell || !res.Read.ProofAt.IsZero() || !strings.Contains(res.Read.Reason, "(sleep) lives") ||
-		!strings.Contains(res.Read.Reason, "pay-tool, started by process 4711 on here") {
+		!strings.Contains(res.Read.Reason, "started by process 4711 on here") {
 		t.Fatalf("%s: %s", res.Read.Verdict, res.Read.Reason)
 	}
 	_, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisProof, Actor: maya})

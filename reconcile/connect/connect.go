@@ -14,8 +14,6 @@ package connect
 import "time"
 
 const (
-	// DefaultTimeout bounds a whole exchange that names no timeout of its own.
-	DefaultTimeout = 30 * time.Second
 	// DefaultMaxBody bounds how much of an HTTP answer is kept, in bytes.
 	DefaultMaxBody = 4 << 20
 	// DefaultMaxOutput bounds how much of each output stream of a command is kept, in bytes.

@@ -3,7 +3,6 @@ package connect
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -21,8 +20,6 @@ import (
 // connections, so one value per downstream keeps them apart. It is safe for
 // use by many goroutines.
 type HTTP struct {
-	// TLS is used for https; nil takes the system's roots.
-	TLS *tls.Config
 	// Dial makes connections; nil dials TCP.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
@@ -65,7 +62,7 @@ func (h *HTTP) Send(ctx context.Context, q policy.HTTPRequest) ledger.Answer {
 	if err != nil {
 		return transmit.Failed(ledger.Answer{Via: "http", BeganAt: time.Now()}, err)
 	}
-	sender := transmit.Sender{TLS: h.TLS, Dial: h.Dial}
+	sender := transmit.Sender{Dial: h.Dial}
 	return sender.Send(req, transmit.Limits{Deadline: q.Deadline, Timeout: q.Timeout, MaxBody: q.Max})
 }
 
@@ -89,9 +86,6 @@ func (h *HTTP) open() {
 		MaxIdleConns:           4 * idlePerHost,
 		MaxIdleConnsPerHost:    idlePerHost,
 		IdleConnTimeout:        30 * time.Second,
-	}
-	if h.TLS != nil {
-		t.TLSClientConfig = h.TLS.Clone()
 	}
 	h.client = &http.Client{Transport: t, CheckRedirect: redirect}
 }

@@ -155,7 +155,7 @@ func mistaken(err error) bool {
 func remaining(ctx context.Context) int64 {
 	end, ok := ctx.Deadline()
 	if !ok {
-		return DefaultTimeout.Milliseconds()
+		return transmit.DefaultTimeout.Milliseconds()
 	}
 	return max(1, time.Until(end).Milliseconds())
 }
