@@ -30,7 +30,6 @@ func (d checker) finishKind(k *Kind) {
 		d.lintRead(k)
 	}
 	d.lintKeys(k)
-	d.lintNames(k)
 }
 
 // attach gives a request what its downstream knows: address and headers, or

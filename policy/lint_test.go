@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -156,48 +155,6 @@ func TestSecretsByNameAreNotWarnedOf(t *testing.T) {
 	}
 }
 
-// TestShellVariablesAreWarnedOf: no shell reads the file, so that they are sent as
-// they stand.
-func TestShellVariablesAreWarnedOf(t *testing.T) {
-	for place, want := range map[string]string{
-		`base: "https://pay.example" => base: "https://pay.example", headers: { Authorization: "Bearer $PAY_KEY" }`: "${env.PAY_KEY}",
-		`base: "https://pay.example" => base: "https://pay.example", headers: { X-Who: "$pay_key" }`:                "${env.pay_key}",
-		`base: "https://pay.example" => base: "https://pay.example", headers: { Authorization: "$(cat /run/key)" }`: "${env.NAME}",
-		`base: "https://pay.example" => base: "https://pay.example/$TENANT"`:                                        "${env.TENANT}",
-		`get: /x } => get: "/x/$TENANT/y" }`:                                              "${env.TENANT}",
-		`get: /x } => get: /x, query: { key: $PAY_KEY } }`:                                "${env.PAY_KEY}",
-		`get: /x } => post: /find, json: { who: ["a $USER_NAME"] } }`:                     "${env.USER_NAME}",
-		`http: { get: /x } => command: [tool, "--key=$PAY_KEY"]`:                          "${env.PAY_KEY}",
-		`http: { get: /x } => command: { argv: [tool], env: { PATH: "/opt/bin:$PATH" } }`: "${env.PATH}",
-		`http: { get: /x } => command: { argv: [tool], dir: $HOME/x }`:                    "written out",
-		`command: [npx, server] => command: [npx, server, $PAY_KEY]`:                      "${env.PAY_KEY}",
-		`command: [npx, server] => url: "https://mcp.example/$TENANT"`:                    "${env.TENANT}",
-		`postgres: "${env.BOOKS_DSN}" => postgres: "postgres://app:$DB_PASS@db/books"`:    "${env.DB_PASS}",
-		`postgres: "${env.BOOKS_DSN}" => postgres: $BOOKS_DSN`:                            "${env.BOOKS_DSN}",
-		`postgres: "${env.BOOKS_DSN}" => sqlite: $HOME/books.db`:                          "${env.HOME}",
-		`get: /x } => get: /x, headers: { X-Api-Key: '${file("$HOME/.key")}' } }`:         "written out",
-		`get: /x } => get: /x, headers: { X-Api-Key: '${file("~/.key")}' } }`:             "written out",
-	} {
-		p, err := Parse("policy.yaml", []byte(leaky(place)))
-		if err != nil {
-			t.Errorf("%s: %v", place, err)
-			continue
-		}
-		n := 0
-		for _, w := range p.Warnings() {
-			if strings.Contains(w.Message, "shell") {
-				n++
-				need.That(t, strings.Contains(w.Hint, want), "%s: %v", place, w)
-			}
-			need.That(t, !strings.Contains(w.Message, "secret"), "%s: a variable is no secret: %v", place, w)
-		}
-		need.That(t, n == 1, "%s: warned of %d times", place, n)
-	}
-	// Written like a shell's, in braces, it is an expression, and refused.
-	_, err := Parse("policy.yaml", []byte(leaky(`get: /x } => get: /x, headers: { X-Api-Key: "${PAY_KEY}" } }`)))
-	need.That(t, err != nil && strings.Contains(err.Error(), "${env.PAY_KEY}"), "%v", err)
-}
-
 // TestI11_SecretsOfAnAddressAreWithheld: of what comes from the environment as a
 // whole, the password is a secret of its own: errors repeat it alone.
 func TestI11_SecretsOfAnAddressAreWithheld(t *testing.T) {
@@ -212,41 +169,4 @@ func TestI11_SecretsOfAnAddressAreWithheld(t *testing.T) {
 	}
 	// One secret that begins with another is taken out whole.
 	need.Equal(t, (Request{Secrets: []string{"correct", "correct-horse"}}).Withhold("a correct-horse"), "a "+Withheld)
-}
-
-// What can never be there is told before it makes every expression err.
-func TestNamesThatCannotBeThere(t *testing.T) {
-	const read = `read: { http: { get: "https://h.example/x" }, list: body, name: it.k, unique: true, `
-	for text, want := range map[string]string{
-		`match: POST /x, title: "${input.customer}"`:                                                     "title: reads input.customer",
-		`match: POST /x, cost: { miss: double(input.amount) }`:                                           "cost: reads input.amount",
-		`match: POST /x, answer: { refused: body.id == input.id }`:                                       "answer: reads input.id",
-		`match: POST /x, key: { from: [order.id] }`:                                                      "key.from: no request through the HTTP proxy has a order.id",
-		`match: POST /x, ` + read + `same: it.a == input.a }`:                                            "read: reads input.a",
-		`match: POST /x, title: "${input.body.customer} ${input.path}"`:                                  "",
-		`match: POST /x, input: "${input.body}", title: "${input.customer}"`:                             "",
-		`match: POST /x, title: '${has(input.body) ? input.body.id : input.id}'`:                         "",
-		`title: "${input.customer}", key: { from: [order.id] }`:                                          "",
-		`title: "${op.customer}"`:                                                                        "title: `op` has no `customer`",
-		`title: '${op["key"]}'`:                                                                          "title: `op` has no `key`",
-		`title: "${op.source.run} ${op.created_at} ${attempt.n}"`:                                        "",
-		read + `receipt: it.id + attempt.klass }`:                                                        "read: `attempt` has no `klass`",
-		read + `valid: exit == 0 }`:                                                                      "read: asks for `exit`, which the answer of a read over http never has",
-		read + `complete: size(rows) < 3 }`:                                                              "read: asks for `rows`",
-		read + `valid: status == 200 && header("X") == "" }`:                                             "",
-		`read: { command: [x, "${key}"], list: json.a, name: it.k, unique: true, valid: status == 200 }`: "read: asks for `status`, which the answer of a read over command never has",
-	} {
-		p, err := Parse("p.yaml", []byte("version: 1\nkinds:\n  k: { "+text+" }\n"))
-		if err != nil {
-			t.Errorf("%s: %v", text, err)
-			continue
-		}
-		said := fmt.Sprint(p.Warnings())
-		named := strings.Contains(said, "which no request") || strings.Contains(said, "no request through") || strings.Contains(said, "has no `") || strings.Contains(said, "asks for `")
-		need.That(t, (want != "" || !named) && (want == "" || strings.Contains(said, want)), "%s: %s", text, said)
-	}
-	p, err := Parse("p.yaml", []byte("version: 1\nkinds: { http.api.example.post: { title: \"${input.customer}\" } }\n"))
-	if err != nil || !strings.Contains(fmt.Sprint(p.Warnings()), "reads input.customer") {
-		t.Errorf("%v %v", p.Warnings(), err)
-	}
 }

@@ -128,3 +128,10 @@ func (d fileDecoder) notifier(e entry) {
 
 // Money is an amount as people read it, with its currency.
 func (p *Policy) Money(v float64) string { return expr.Money(v) + " " + p.currency }
+
+// firstOf is the first name of a path of the input, "" where that is an index.
+func firstOf(path string) string {
+	name, _, _ := strings.Cut(path, ".")
+	name, _, _ = strings.Cut(name, "[")
+	return name
+}

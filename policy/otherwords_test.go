@@ -10,21 +10,12 @@ import (
 	"indoubt/ledger/need"
 )
 
-// Who writes the word of another tool is told ours, where it stands.
-func TestTheWordsOfOthersLeadToOurs(t *testing.T) {
+// Who writes a word that went is told what takes its place, where it stands.
+func TestTheWordsThatWentLeadToOurs(t *testing.T) {
 	for text, want := range map[string]string{
 		"kinds: { pay: { read: { command: [cat, x], found: it.a } } }":    "`list:`, where the candidates are in the answer, and `mark:`",
 		"kinds: { pay: { found: it.a } }":                                 "`read:`",
-		"kinds: { pay: { read: { command: [cat, x], items: body } } }":    "`list:`",
-		"kinds: { pay: { read: { command: [cat, x], token: it.a } } }":    "`mark:`",
-		"kinds: { pay: { check: { command: [cat, x] } } }":                "`read:`",
-		"kinds: { pay: { retries: 3 } }":                                  "retry: { max: 3 }",
-		"kinds: { pay: { retry: { attempts: 3 } } }":                      "`max:`",
-		"kinds: { pay: { cost: { twice: 3, miss: 1 } } }":                 "`duplicate:`",
-		"kinds: { pay: { name: a } }":                                     "`title:`",
-		"kinds: { pay: { read: { http: { url: /a } } } }":                 "get: /v1/charges",
-		"downstreams: { a: { url: https://a.example } }":                  "base: https://",
-		"downstreams: { a: { base: https://a.example, auth: secret } }":   "headers:",
+		"kinds: { pay: { supersedes: a } }":                               "effect: replaces",
 		"kinds: { pay: { tittle: a } }":                                   "did you mean `title`?",
 		"kinds: { pay: { read: { command: [cat, x], complet: \"a\" } } }": "did you mean `complete`?",
 	} {
@@ -46,8 +37,8 @@ func TestEachOtherWordIsHintedAt(t *testing.T) {
 		mappings = append(mappings, names)
 	})
 	need.OK(t, err)
-	for _, theirs := range slices.Sorted(maps.Keys(otherWords())) {
-		for _, w := range otherWords()[theirs] {
+	for _, theirs := range slices.Sorted(maps.Keys(otherWords)) {
+		for _, w := range otherWords[theirs] {
 			given := slices.ContainsFunc(mappings, func(known []string) bool {
 				return !slices.Contains(known, theirs) && meantField(theirs, known) == w.hint
 			})

@@ -3,7 +3,6 @@ package policy
 import (
 	"encoding/json"
 	"net/url"
-	"path"
 	"slices"
 	"strings"
 
@@ -22,9 +21,6 @@ const (
 	inArguments // of a command
 	inAddress
 	inDSN
-	inFolder
-	inSQL
-	inText // title and target
 )
 
 // uses are what the fields of a file begin. Below them it is the same, but for
@@ -33,12 +29,10 @@ var uses = map[string]use{
 	"headers": inHeaders, "env": inEnvironment, "query": inData, "json": inData, "form": inData, "stdin": inData, "arguments": inData, "args": inData,
 	"argv": inArguments, "command": inArguments, "base": inAddress, "url": inAddress, "link": inAddress,
 	"get": inAddress, "post": inAddress, "put": inAddress,
-	"sqlite": inDSN, "postgres": inDSN, "dir": inFolder, "title": inText, "target": inText,
-	"tests": elsewhere, "sql": inSQL,
+	"sqlite": inDSN, "postgres": inDSN, "tests": elsewhere,
 }
 
-// secretLint looks for secrets that are written out, and for variables that are
-// written as a shell would read them.
+// secretLint looks for secrets that are written out.
 type secretLint struct {
 	d     *decoder
 	found secretBox
@@ -77,13 +71,10 @@ func (l *secretLint) walk(n *node, name string, in use) {
 		}
 	case sequenceNode:
 		flag := ""
-		for i, item := range n.items {
+		for _, item := range n.items {
 			own := name
 			if in == inArguments {
-				own = flag
-				if flag = item.text; interprets(flag) && i == 0 {
-					in = elsewhere // a program in another language
-				}
+				own, flag = flag, item.text
 			}
 			l.walk(item, own, in)
 		}
@@ -100,40 +91,21 @@ func below(in use, e entry) use {
 		return in
 	case in == inData: // its names are those of the other side
 		return in
-	case in == inSQL && e.name == "query":
-		return inSQL
 	}
 	return own
-}
-
-// interprets reports whether a command's arguments hold variables of its own.
-func interprets(command string) bool {
-	switch name := strings.TrimRight(path.Base(command), "0123456789."); name {
-	case "sh", "bash", "dash", "ash", "zsh", "ksh", "fish", "pwsh", "awk", "gawk", "mawk", "perl", "python", "ruby", "node", "jq", "php", "make":
-		return true
-	}
-	return false
 }
 
 func (l *secretLint) scalar(n *node, name string, in use) {
 	before := len(l.found.values)
 	short := l.look(n.text, name, in)
-	switch {
-	case short || len(l.found.values) > before:
+	if short || len(l.found.values) > before {
 		hint := "write ${env.NAME} or ${file(\"/path\")} instead, and renew it: the file is kept in git"
-		if in == elsewhere || in == inSQL || in == inText {
+		if in == elsewhere {
 			hint = "take it out and renew it: secrets are named where something is sent, as ${env.NAME}"
 		}
 		l.warn(n, "holds a secret that is written out", hint)
-	case homeless.MatchString(n.text):
-		l.warn(n, "no shell reads this file: neither ~ nor a variable is filled in here", "a path of a file is written out")
-	case in != elsewhere && in != inSQL && !strings.HasSuffix(name, "COMMAND"):
-		l.variable(n, in)
 	}
 }
-
-// homeless is a file's path that only a shell could complete.
-var homeless = lazyregexp.New(`\bfile\(\s*["'][~$]`)
 
 // look keeps the secrets in a text. It reports whether there was one, also one that is
 // too short to be kept.
@@ -214,35 +186,8 @@ func passwords(text string, in use) []string {
 	return m[1:]
 }
 
-var (
-	// shellVariable is $NAME at the beginning of a text.
-	shellVariable = lazyregexp.New(`^\$[A-Za-z_][A-Za-z0-9_]+`)
-	shellAnywhere = lazyregexp.New(`(?:^|[^$\\A-Za-z0-9])(?:\$([A-Za-z_][A-Za-z0-9_]+)|(\$\([^)]*\)))`)
-	computed      = lazyregexp.New(`\$\{[^}]*\}`)
-	upperCase     = lazyregexp.New(`^[A-Z][A-Z0-9_]*$`)
-)
-
-// variable warns of what a shell would fill in. In data only names in upper case
-// count: many a query language has variables of its own.
-func (l *secretLint) variable(n *node, in use) {
-	for _, m := range shellAnywhere.FindAllStringSubmatch(computed.ReplaceAllString(n.text, " "), -1) {
-		name, command := m[1], m[2]
-		if (in == inData || in == inArguments || in == inText) && !upperCase.MatchString(name) {
-			continue
-		}
-		shown, hint := "$"+name, "write ${env."+name+"}"
-		switch {
-		case command != "":
-			shown, hint = "$(…)", "put what it gives into the environment, and write ${env.NAME}"
-		case in == inFolder:
-			hint = "a directory is written out"
-		case in == inText:
-			hint = "write ${input.…}"
-		}
-		l.warn(n, shown+" stands there as it is: no shell reads this file", hint)
-		return
-	}
-}
+// shellVariable is $NAME at the beginning of a text.
+var shellVariable = lazyregexp.New(`^\$[A-Za-z_][A-Za-z0-9_]+`)
 
 // Withheld stands for a secret in what is shown or kept.
 const Withheld = redact.Mark

@@ -26,13 +26,13 @@ func TestPolicyTrySavedAnswers(t *testing.T) {
 	input := `{"customer":"cus_9","amount":4200,"currency":"usd","invoice":"INV-1"}`
 	found := `{"object":"list","has_more":false,"data":[{"id":"pi_1","amount":AMOUNT,"metadata":{"indoubt":"indoubt-test"}}]}`
 	with := func(amount string) string { return strings.Replace(found, "AMOUNT", amount, 1) }
-	raw := b.file("raw.http", "HTTP/1.1 100 Continue\r\n\r\nHTTP/2 200 \r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n"+with("4200"))
+	raw := b.file("raw.json", with("4200"))
 	mapping := b.file("mapping.yaml", "status: 200\nheaders: { Age: 600 }\nbody: "+with("4200"))
 	old := b.file("old.yaml", "status: 200\nheaders: { Age: 600 }\nbody: { object: list, has_more: false, data: [] }\n")
 	bare := b.file("bare.json", with("4300"))
 	none := b.file("none.json", `{"object":"list","has_more":false,"data":[]}`)
-	hit := b.file("hit.http", "HTTP/1.1 200 OK\r\nX-Cache: HIT\r\n\r\n"+`{"object":"list","has_more":false,"data":[]}`)
-	page := b.file("page.html", "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<html>log in</html>")
+	hit := b.file("hit.yaml", "headers: { X-Cache: HIT }\nbody: { object: list, has_more: false, data: [] }\n")
+	page := b.file("page.html", "<html>log in</html>")
 	for _, c := range []struct {
 		file string
 		want []string
@@ -61,7 +61,6 @@ func TestPolicyTrySavedAnswers(t *testing.T) {
 	b.failing(2, "usage", "policy", "try", "stripe.charge", "--op", id(1), "--input", "{}")
 	b.failing(2, "usage", "policy", "try", "stripe.charge", "--input", "{}", "--send")
 	b.failing(1, "no_file", "policy", "try", "stripe.charge", "--input", "{}", "--answer", filepath.Join(b.dir, "none"))
-	b.failing(2, "usage", "policy", "try", "stripe.charge", "--input", "{}", "--answer", b.file("bad.http", "HTTP/1.1 maybe\r\n\r\n"))
 	b.failing(2, "usage", "policy", "try", "stripe.charge", "--input", "{}", "--answer", b.file("bad.yaml", "status: many\n"))
 }
 
