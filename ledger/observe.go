@@ -48,7 +48,8 @@ func (o Observation) Rule() Rule {
 		for _, a := range c.Attempts {
 			attempts = with(attempts, a)
 		}
-		c.RecheckAt = o.Looks.next(now, rec.Now, mayStillLand(now, attempts, true), o.Failed)
+		half := c.Read.Verdict == Landed && c.Read.Cause != "" // there may be another one, out of sight
+		c.RecheckAt = o.Looks.next(now, rec.Now, half || mayStillLand(now, attempts, true), o.Failed)
 		return c, err
 	}
 }

@@ -59,7 +59,7 @@ type Proof struct {
 // Judgement is the verdict of one read.
 type Judgement struct {
 	Verdict ledger.Verdict
-	Cause   ledger.Cause // why it cannot tell; or CauseGone
+	Cause   ledger.Cause // why it cannot tell, or may not have seen all; or CauseGone
 	Reason  string       // one sentence
 }
 
@@ -94,6 +94,7 @@ func Judge(by Identity, f Findings, p Proof) Judgement {
 	default:
 		j = Judgement{Verdict: ledger.Landed, Reason: "found " + Listed(f.Effects)}
 		if rest != "" {
+			j.Cause = cause // it is looked for again
 			j.Reason += fmt.Sprintf(" (a second one might be out of sight: %s)", rest)
 		}
 	}

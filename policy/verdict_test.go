@@ -67,9 +67,9 @@ func TestJudge(t *testing.T) {
 		{"one without a receipt", token, shows(Effect{Same: true}), holding(), ledger.Landed, "", "found one without a receipt"},
 		{"one beside others", token, finding(shows(mine), func(f *Findings) { f.Others, f.Unmarked = 3, 2 }), holding(), ledger.Landed, "", "found r1"},
 		{"one, and nothing else is known", token, shows(mine), Proof{}, ledger.Landed, "", "found r1"},
-		{"one, and the rest is cut", token, finding(shows(mine), trouble), holding(), ledger.Landed, "", "out of sight: downstream answered 503"},
-		{"one, and there are more pages", token, finding(shows(mine), incomplete), holding(), ledger.Landed, "", "out of sight: the list goes on"},
-		{"one, in an old answer", token, finding(shows(mine), stale), holding(), ledger.Landed, "", "out of sight: answer came from a cache"},
+		{"one, and the rest is cut", token, finding(shows(mine), trouble), holding(), ledger.Landed, ledger.CauseNoAnswer, "out of sight: downstream answered 503"},
+		{"one, and there are more pages", token, finding(shows(mine), incomplete), holding(), ledger.Landed, ledger.CauseIncomplete, "out of sight: the list goes on"},
+		{"one, in an old answer", token, finding(shows(mine), stale), holding(), ledger.Landed, ledger.CauseStale, "out of sight: answer came from a cache"},
 		{"two", token, shows(mine, another), holding(), ledger.Twice, "", "2 matched; expected 1: r1, r2"},
 		{"two that differ", token, shows(differs, another), holding(), ledger.Twice, "", "2 matched"},
 		{"two and an older one", name, shows(mine, old, another), holding(), ledger.Twice, "", "2 matched; expected 1: r1, r2"},
@@ -235,7 +235,7 @@ func TestI6_JudgeSettlesOnlyByTheRules(t *testing.T) {
 				t.Fatalf("not seen: %+v", j)
 			}
 		case ledger.Landed, ledger.Different, ledger.Twice:
-			if by == ByNothing || negative != "" || shared != "" || sure == 0 || j.Cause != "" || (j.Verdict == ledger.Twice) != (sure > 1) || sure == 1 && doubtful > 0 {
+			if by == ByNothing || negative != "" || shared != "" || sure == 0 || j.Cause != "" && (j.Verdict != ledger.Landed || shown) || (j.Verdict == ledger.Twice) != (sure > 1) || sure == 1 && doubtful > 0 {
 				t.Fatalf("%+v", j)
 			}
 			if j.Verdict == ledger.Different && !shown || j.Verdict == ledger.Landed && by != ByState && !f.Effects[0].Same {

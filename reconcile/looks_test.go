@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -91,6 +92,28 @@ func TestI9_AnOwnAnswerIsVerified(t *testing.T) {
 		rec := w.get(o.ID)
 		need.That(t, len(rec.Reads) == 1 && (rec.Operation.Conflict == ledger.Duplicate) == (landed == 2), "%s: %+v", name, rec.Reads)
 	}
+}
+
+// I9: beside one that was found there may be another, out of sight.
+func TestI9_WhatWasNotSeenWholeIsLookedForAgain(t *testing.T) {
+	w := newWorld(t, payPolicy)
+	w.known("pay")
+	o := w.doubt("pay", 420, 420)
+	w.side.onList = func(_ *side, rw http.ResponseWriter, _ *http.Request) bool {
+		rw.Header().Set("Age", "30")
+		return false
+	}
+	w.once()
+	rec := w.get(o.ID)
+	need.That(t, rec.Operation.State == ledger.Committed && rec.Operation.Conflict == ledger.NoConflict, "%+v", rec.Reads)
+	w.side.onList = nil
+	w.side.apply(charge{Ref: o.Token, Amount: 420})
+	w.pass(59 * time.Second)
+	w.once()
+	need.Equal(t, len(w.get(o.ID).Reads), len(rec.Reads), "looked too early")
+	w.pass(2 * time.Second)
+	w.once()
+	need.Equal(t, w.get(o.ID).Operation.Conflict, ledger.Duplicate)
 }
 
 // A person was right that it did not land: once a check has proven it, sending it

@@ -412,13 +412,6 @@ func (u *truth) allSettled(tally func(kind string, rec ledger.Record)) (settled 
 		if partly[w.kind] && w.twice && o.Conflict == ledger.NoConflict {
 			continue // and so may its second effect
 		}
-		// A check that found one on a page before one that failed says that it has not seen all.
-		halfSeen := func(r ledger.Read) bool {
-			return r.Verdict == ledger.Landed && strings.Contains(r.Reason, "out of sight")
-		}
-		if w.twice && o.Conflict == ledger.NoConflict && slices.ContainsFunc(rec.Reads, halfSeen) {
-			continue
-		}
 		state, conflict := ledger.Committed, ledger.NoConflict
 		switch {
 		case w.other && !o.ByAnswer:
