@@ -9,7 +9,18 @@ import (
 
 	"indoubt/ledger/ledgertest/faults"
 	"indoubt/ledger/need"
+	"indoubt/reconcile/drill"
 )
+
+// failing is a downstream with the troubles of tests in its way.
+type failing struct {
+	*drill.Downstream
+	*faults.Way
+}
+
+func (d *failing) Meet(troubles ...faults.Trouble) { d.Way.Meet(troubles...) }
+func (d *failing) Recover()                        { d.Way.Recover() }
+func (d *failing) Hung() int                       { return d.Way.Hung() }
 
 const chargeInput = `{"amount":42000,"currency":"usd","customer":"cus_9"}`
 

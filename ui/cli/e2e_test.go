@@ -182,16 +182,6 @@ const searchByToken = `    read:
       receipt: it.id
 `
 
-// failing is a downstream with the troubles of tests in its way.
-type failing struct {
-	*drill.Downstream
-	*faults.Way
-}
-
-func (d *failing) Meet(troubles ...faults.Trouble) { d.Way.Meet(troubles...) }
-func (d *failing) Recover()                        { d.Way.Recover() }
-func (d *failing) Hung() int                       { return d.Way.Hung() }
-
 // site is one ledger, one policy and one downstream.
 type site struct {
 	*testing.T
