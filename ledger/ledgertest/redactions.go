@@ -242,40 +242,6 @@ func redactionOvertakes(t *testing.T, open Open) {
 	d.decide(later, ledger.VerbRedact)
 }
 
-// RedactionAttacks are statements that the tables of a ledger refuse, after Redacted, and a
-// part of what they say. They are the same in every database.
-var RedactionAttacks = []Attack{
-	{"input of a redacted operation", `UPDATE operations SET input = '{"to":"x"}' WHERE id = 'gone'`, "becomes [redacted]"},
-	{"key of a redacted operation", `UPDATE operations SET key = 'x' WHERE id = 'gone'`, "becomes [redacted]"},
-	{"command of a redacted operation", `UPDATE operations SET command = '{"argv":["x"]}' WHERE id = 'gone'`, "becomes [redacted]"},
-	{"redacted by another", `UPDATE operations SET redacted_by = 'eve' WHERE id = 'gone'`, "becomes [redacted]"},
-	{"said to be redacted", `UPDATE operations SET redacted_by = 'eve' WHERE id = 'kept'`, "becomes [redacted]"},
-	{"input redacted without a word", `UPDATE operations SET input = '"[redacted]"' WHERE id = 'kept'`, "never change"},
-	{"doubt redacted", redactionOf("doubt", `'"[redacted]"'`, "'n'"), "becomes [redacted]"},
-	{"flight redacted", redactionOf("flying", `'"[redacted]"'`, "'n'"), "becomes [redacted]"},
-	{"redacted without a reason", redactionOf("kept", `'"[redacted]"'`, "' '"), "becomes [redacted]"},
-	{"redacted to something else", redactionOf("kept", `'"gone"'`, "'n'"), "becomes [redacted]"},
-	{"history altered", `UPDATE events SET reason = 'x' WHERE operation_id = 'gone'`, "the history never changes"},
-	{"actor altered", `UPDATE events SET actor = 'x', reason = '[redacted]' WHERE operation_id = 'gone'`, "the history never changes"},
-	{"history of another redacted", `UPDATE events SET reason = '[redacted]' WHERE operation_id = 'kept'`, "the history never changes"},
-	{"redaction redacted", `UPDATE events SET reason = '[redacted]' WHERE verb = 'redact'`, "the history never changes"},
-	{"detail altered", `UPDATE events SET detail = '{"attempt":"x"}' WHERE operation_id = 'gone' AND verb <> 'redact'`, "the history never changes"},
-	{"error altered", `UPDATE attempts SET error = 'x' WHERE operation_id = 'gone'`, "does not change"},
-	{"error of another redacted", `UPDATE attempts SET error = '[redacted]' WHERE operation_id = 'doubt'`, "does not change"},
-	{"outcome altered", `UPDATE attempts SET outcome = 'failed', error = '[redacted]' WHERE operation_id = 'gone'`, "does not change"},
-	{"receipt altered", `UPDATE attempts SET receipt = 'x' WHERE operation_id = 'gone'`, "does not change"},
-	{"evidence altered", `UPDATE reads SET evidence = '{}' WHERE operation_id = 'gone'`, "a read is evidence"},
-	{"verdict altered", `UPDATE reads SET verdict = 'not_there' WHERE operation_id = 'gone'`, "a read is evidence"},
-	{"evidence of another redacted", `UPDATE reads SET evidence = '"[redacted]"' WHERE operation_id = 'doubt'`, "a read is evidence"},
-	{"mark altered", `UPDATE marks SET value = 'x' WHERE operation_id = 'gone'`, "a mark never changes"},
-	{"mark of another redacted", `UPDATE marks SET value = '` + ledger.Masked("m jane-of-doubt") + `' WHERE operation_id = 'doubt'`, "a mark never changes"},
-}
-
-func redactionOf(id, input, reason string) string {
-	return `UPDATE operations SET input = ` + input + `, change_verb = 'redact', change_id = 'n', change_of = 'n', reason = ` + reason + `, actor = 'eve', redacted_by = 'eve',
-		redacted_at = updated_at, version = version + 1, command = NULL, request = NULL, result = NULL WHERE id = '` + id + `'`
-}
-
 // Redacted redacts an operation whose texts have its name and more, and has others that are
 // settled, in doubt and in flight.
 func Redacted(t testing.TB, s ledger.Store, now time.Time, more string) {
