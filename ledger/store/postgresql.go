@@ -121,6 +121,9 @@ func (g guard) postgreSQL() string {
 	case g.do != "":
 		body.WriteString("  " + g.do + ";\n")
 	}
+	if g.table == "settle" { // another writer may have ended the attempt since the rules were asked
+		fmt.Fprintf(&body, "  IF NOT FOUND THEN RAISE EXCEPTION USING ERRCODE = 'IN001', MESSAGE = '%s'; END IF;\n", g.rules[1].says)
+	}
 	rights, result := " SET search_path = pg_catalog, pg_temp", "NEW"
 	if g.what != "refuse" { // what a change tells, and what the two views write, is for no one to write by itself
 		rights = " SECURITY DEFINER" + rights
