@@ -60,7 +60,7 @@ CREATE TABLE op (   -- where an operation stands. The columns from change_id on 
   facts        {json} {is json facts},                    -- what changed, as rules read it; see ev
   payload      {json} {is json payload}
 ) {strict};
-CREATE UNIQUE INDEX op_by_name ON op (name, scope, kind, n);
+CREATE UNIQUE INDEX op_by_name ON op (name, scope, kind, (CASE live WHEN 1 THEN -1 ELSE n END));   -- one has a name
 CREATE UNIQUE INDEX op_by_gate ON op (gate) WHERE gate <> '' AND state IN ('pending', 'uncertain') AND abandoned = 0;
 CREATE INDEX op_pending ON op (deadline_at) WHERE state = 'pending';
 -- What is open, in the order of its loss; with all that lists and counts ask, for the rows lie far apart.
