@@ -88,6 +88,7 @@ type refusedStep struct {
 type Foreign struct {
 	Postgres bool
 	Exec     func(statement string) error
+	Close    func()
 	Rows     func(query string) []map[string]any // numbers are int64, texts are strings
 }
 

@@ -11,8 +11,10 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"indoubt/ledger"
+	"indoubt/ledger/hostclock"
 	"indoubt/ledger/ledgertest"
 	"indoubt/ledger/need"
 )
@@ -21,6 +23,7 @@ import (
 func foreign(t *testing.T, url string) ledgertest.Foreign {
 	conn := need.Get(pgx.Connect(ctx, url))(t)
 	t.Cleanup(func() { conn.Close(ctx) })
+	conn.TypeMap().RegisterType(&pgtype.Type{Name: "json", OID: pgtype.JSONOID, Codec: pgtype.TextCodec{}})
 	need.Get(conn.Exec(ctx, `SET search_path = indoubt`))(t)
 	return ledgertest.Foreign{
 		Postgres: true,
@@ -28,6 +31,7 @@ func foreign(t *testing.T, url string) ledgertest.Foreign {
 			_, err := conn.Exec(ctx, statement, pgx.QueryExecModeSimpleProtocol)
 			return err
 		},
+		Close: func() { need.OK(t, conn.Close(ctx)) },
 		Rows: func(query string) []map[string]any {
 			rows := need.Get(conn.Query(ctx, query, pgx.QueryExecModeSimpleProtocol))(t)
 			return need.Get(pgx.CollectRows(rows, pgx.RowToMap))(t)
@@ -37,6 +41,13 @@ func foreign(t *testing.T, url string) ledgertest.Foreign {
 
 func TestRefused(t *testing.T) {
 	ledgertest.Refused(t, foreign(t, made(t)))
+}
+
+func TestInvariantsUnderRandomSQL(t *testing.T) {
+	ledgertest.RandomSQL(t, 1_000, func(t *testing.T, clock ledger.Clock) (ledgertest.Audited, ledgertest.Foreign) {
+		url := made(t)
+		return need.Get(Open(ctx, url, Options{Clock: clock, Steady: hostclock.With(clock)}))(t), foreign(t, url)
+	})
 }
 
 // Of two writers who do not see each other one is refused: it waits for the other.

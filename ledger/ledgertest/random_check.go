@@ -1,16 +1,12 @@
-package sqlite
+package ledgertest
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"time"
-
-	"indoubt/ledger"
-	"indoubt/ledger/need"
 )
 
 // stands is what op and ev say, by number.
@@ -58,22 +54,17 @@ func (f *fuzzed) look() stands {
 }
 
 func (f *fuzzed) rows(table string) map[int64]record {
-	rows := need.Get(f.db.Query(`SELECT * FROM ` + table))(f.t)
-	columns := need.Get(rows.Columns())(f.t)
 	out := map[int64]record{}
-	values, dest := make([]any, len(columns)), make([]any, len(columns))
-	for i := range values {
-		dest[i] = &values[i]
+	for _, r := range f.db.Rows(`SELECT * FROM ` + table) {
+		out[record(r).n("seq")] = r
 	}
-	for rows.Next() {
-		need.OK(f.t, rows.Scan(dest...))
-		r := make(record, len(columns))
-		for i, c := range columns {
-			r[c] = values[i]
-		}
-		out[r.n("seq")] = r
+	return out
+}
+
+func (f *fuzzed) texts(query string) (out []string) {
+	for _, r := range f.db.Rows(query) {
+		out = append(out, record(r).s("text"))
 	}
-	need.OK(f.t, errors.Join(rows.Err(), rows.Close()))
 	return out
 }
 
@@ -81,13 +72,14 @@ func (f *fuzzed) rows(table string) map[int64]record {
 var (
 	fixedColumns = []string{"seq", "id", "kind", "scope", "n", "input", "token", "source", "created_at", "ttl_ms"}
 	// movingColumns are those that a decision is bound to: they move the version.
-	movingColumns = []string{"state", "attempt", "verdict", "effects", "conflict", "person_only", "unproven", "allow_until", "abandoned", "gate",
+	movingColumns = []string{"state", "attempt", "verdict", "effects", "conflict", "person_only", "unproven", "allow_until", "abandoned",
+		"gate",
 		"token_sent", "receipts"}
 	// quietColumns change without a word in the history.
 	quietColumns = []string{"deadline_at", "undelivered", "live", "mark", "title", "target", "policy", "rank", "by_word", "person_at"}
 	bornColumns  = []string{"version", "attempt", "unproven", "abandoned", "conflict", "verdict", "effects", "allow_until", "moved",
 		"ended_at", "doubted", "settled_at", "awaits", "person_only", "receipts"}
-	born = record{"version": int64(1), "attempt": int64(1), "unproven": int64(0), "abandoned": int64(0), "conflict": "", "verdict": "",
+	atBirth = record{"version": int64(1), "attempt": int64(1), "unproven": int64(0), "abandoned": int64(0), "conflict": "", "verdict": "",
 		"effects": int64(0), "allow_until": int64(0), "moved": int64(0), "allowed_at": int64(0), "ended_at": int64(0), "doubted": int64(0),
 		"doubted_at": int64(0), "settled_at": int64(0), "parked_until": int64(0), "awaits": "", "class": "", "person_only": int64(0),
 		"by_answer": int64(0), "receipts": "[]"}
@@ -103,7 +95,8 @@ func (f *fuzzed) judge(was, is stands) string {
 	}
 	for _, table := range [][2]map[int64]record{{was.op, is.op}, {was.ev, is.ev}} {
 		for seq := range table[1] {
-			if last := slices.Max(append(slices.Collect(maps.Keys(table[0])), 0)); table[0][seq] == nil && (seq <= last || seq > last+100) {
+			if last := slices.Max(append(slices.Collect(maps.Keys(table[0])), 0)); table[0][seq] == nil && (seq <= last || seq > last+
+				100_000) {
 				return fmt.Sprintf("number %d after %d was not given by the database", seq, last)
 			}
 		}
@@ -171,21 +164,22 @@ func between(is stands) string {
 // begun judges an operation that is new.
 func (f *fuzzed) begun(was stands, o record, told []record) string {
 	for _, other := range was.op {
-		if other.s("name") == o.s("name") && other.s("scope") == o.s("scope") && other.s("kind") == o.s("kind") && other.n("n") >= o.n("n") {
+		if other.s("name") == o.s("name") && other.s("scope") == o.s("scope") && other.s("kind") == o.s("kind") &&
+			other.n("n") >= o.n("n") {
 			return "its name was had before by a later one (I4)"
 		}
 	}
-	var held bool
-	need.OK(f.t, f.db.QueryRow(`SELECT EXISTS (SELECT 1 FROM hold WHERE begins = 1 AND scope IN ('all', 'kind:' || ?) AND (until = 0 OR until > ?))`,
-		o.s("kind"), time.Now().Add(time.Minute).UnixMilli()).Scan(&held))
-	switch c := o.differs(born, bornColumns...); {
+	held := f.texts(fmt.Sprintf(`SELECT scope AS text FROM hold WHERE begins = 1 AND scope IN ('all', 'kind:' || '%s')
+		AND (until = 0 OR until > %d)`,
+		strings.ReplaceAll(o.s("kind"), "'", "''"), time.Now().Add(time.Minute).UnixMilli()))
+	switch c := o.differs(atBirth, bornColumns...); {
 	case o.s("state") != "pending" || c != "":
 		return "it is no birth: " + o.s("state") + " " + c
 	case o.n("seq") < 1 || o.n("deadline_at") <= o.n("created_at") || o.s("change_id") == "" || strings.TrimSpace(o.s("actor")) == "":
 		return "it is no birth"
 	case o.fact("outcome")+o.fact("proof") != "":
 		return "it is born with an outcome (I2)"
-	case held && o.n("machine") == 1:
+	case len(held) > 0 && o.n("machine") == 1:
 		return "a machine began under a hold on begins"
 	case older(was, o):
 		return "it was begun under an older policy"
@@ -193,7 +187,7 @@ func (f *fuzzed) begun(was stands, o record, told []record) string {
 		return fmt.Sprintf("%d events tell of its birth (I8)", len(told))
 	}
 	f.seen["begin"]++
-	return same(o, told[0], "begin", "", 1)
+	return tellsOf(o, told[0], "begin", "", 1)
 }
 
 // older reports whether a row names an older policy than the one in force.
@@ -208,9 +202,10 @@ func older(was stands, o record) bool {
 	return p != "" && p != "0" && p < fmt.Sprint(newest)
 }
 
-// same compares an event with the change that it tells of.
-func same(o, e record, verb, before string, n int64) string {
-	for _, pair := range [][2]string{{"id", "change_id"}, {"at", "changed_at"}, {"actor", "actor"}, {"machine", "machine"}, {"reason", "reason"},
+// tellsOf compares an event with the change that it tells of.
+func tellsOf(o, e record, verb, before string, n int64) string {
+	for _, pair := range [][2]string{{"id", "change_id"}, {"at", "changed_at"}, {"actor", "actor"}, {"machine", "machine"}, {"reason",
+		"reason"},
 		{"version", "version"}, {"about", "about"}, {"facts", "facts"}, {"payload", "payload"}} {
 		if e[pair[0]] != o[pair[1]] {
 			return "its event says otherwise: " + pair[0] + " (I8)"
@@ -240,7 +235,8 @@ func (f *fuzzed) moved(was stands, a, b record, told []record) string {
 	if c := a.differs(b, "name", "key"); c != "" && !redacted {
 		return c + " never changes (I4)"
 	}
-	if (b.s("title") != a.s("title") && a.s("title") != "" || b.s("target") != a.s("target") && a.s("target") != "" && !strings.HasPrefix(a.s("target"), "request-") ||
+	if (b.s("title") != a.s("title") && a.s("title") != "" || b.s("target") != a.s("target") && a.s("target") != "" &&
+		!strings.HasPrefix(a.s("target"), "request-") ||
 		!strings.HasPrefix(b.s("mark"), a.s("mark"))) && !redacted || b.s("gate") != a.s("gate") && b.s("gate") != "" {
 		return "what it is called has changed"
 	}
@@ -273,7 +269,7 @@ func (f *fuzzed) moved(was stands, a, b record, told []record) string {
 	if said := b.fact("n"); said != "" {
 		fmt.Sscan(said, &n)
 	}
-	if wrong := same(b, told[0], "", a.says(), n); wrong != "" {
+	if wrong := tellsOf(b, told[0], "", a.says(), n); wrong != "" {
 		return wrong
 	}
 	if wrong := f.quiet(a, b); wrong != "" {
@@ -285,9 +281,11 @@ func (f *fuzzed) moved(was stands, a, b record, told []record) string {
 // quiet is what holds of every change, told or not.
 func (f *fuzzed) quiet(a, b record) string {
 	switch {
-	case a.n("live") == 1 && b.n("live") == 0 && (b.s("state") == "pending" || b.open() && !(a.s("state") == "pending" && strings.HasPrefix(a.s("name"), "input-"))):
+	case a.n("live") == 1 && b.n("live") == 0 && (b.s("state") == "pending" || b.open() && !(a.s("state") == "pending" &&
+		strings.HasPrefix(a.s("name"), "input-"))):
 		return "it is open, and has given its name up (I4)"
-	case a.s("state") == "pending" && b.s("state") == "pending" && b.n("deadline_at") < a.n("deadline_at") && b.s("awaits") == a.s("awaits"):
+	case a.s("state") == "pending" && b.s("state") == "pending" && b.n("deadline_at") < a.n("deadline_at") &&
+		b.s("awaits") == a.s("awaits"):
 		return "its deadline is earlier, while it may be sent (I3)"
 	case b.n("ended_at") < a.n("ended_at"):
 		return "its end is earlier (I6)"
@@ -466,44 +464,4 @@ func (f *fuzzed) tells(was, is stands, e record) string {
 		}
 	}
 	return ""
-}
-
-// story is what the history says of some operations.
-func (f *fuzzed) story(of string) string {
-	return "\n" + strings.Join(texts(f.t, f.s, `SELECT json_array(o.id, o.attempt, o.unproven, e.n, e.verb, e.before, e.state, e.facts)
-		FROM op o JOIN ev e ON e.op = o.seq WHERE o.`+of), "\n")
-}
-
-// goesOn tries that nothing is stuck: every deadline passes, every doubt can be
-// decided, and a new operation can begin.
-func (f *fuzzed) goesOn() {
-	need.Get(f.db.Exec(`DELETE FROM hold`))(f.t)
-	f.seen["outages"] += len(need.Get(f.s.Outages(ctx, f.s.now(), 100))(f.t))
-	f.ahead.Store(int64(400 * 24 * time.Hour))
-	for n := 1; n > 0; {
-		var err error
-		n, err = f.s.Expire(ctx, 1000)
-		need.OK(f.t, err, f.name+": no deadline passes: "+f.story("state = 'pending'"))
-	}
-	for _, id := range texts(f.t, f.s, `SELECT id FROM op`) {
-		rec := need.Get(f.s.Read(ctx, ledger.Locator{ID: id}))(f.t)
-		if rec.Operation.State == ledger.Pending {
-			f.t.Fatalf("%s: %s is in flight for ever: %+v", f.name, id, rec)
-		}
-		if rec.Operation.State != ledger.Uncertain {
-			continue
-		}
-		_, err := ledger.Decide(ctx, f.s, ledger.Decision{ChangeID: f.id(), ID: id, Version: rec.Operation.Version, Actor: ann, Reason: "asked",
-			Verb: ledger.VerbConfirm})
-		need.OK(f.t, err, f.name+": "+id+" cannot be decided")
-	}
-	last := need.Get(f.s.Info(ctx))(f.t).LastSeq
-	begin(f.t, f.s, func(r *ledger.BeginRequest) { r.Key = f.id() })
-	now := need.Get(f.s.Info(ctx))(f.t).LastSeq
-	need.Must(f.t, now == last+1, "%s: event %d after %d", f.name, now, last)
-	deviations := need.Get(f.s.Deviations(ctx))(f.t)
-	need.Must(f.t, len(deviations) == 0, "%s: what stands is not what the history says: %+v", f.name, deviations)
-	var whole string
-	need.OK(f.t, f.db.QueryRow(`SELECT integrity_check FROM pragma_integrity_check`).Scan(&whole))
-	need.Equal(f.t, whole, "ok")
 }
