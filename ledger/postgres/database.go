@@ -236,7 +236,8 @@ func (t *tx) ask(query string, args ...any) (a answer, err error) {
 		b.Queue(query, args...)
 		for _, q := range t.coming {
 			if !q.answered {
-				b.Queue(store.PostgreSQL(q.query, q.args), values(q.args)...)
+				text, bound := said(q.query, q.args)
+				b.Queue(text, bound...)
 			}
 		}
 	}
@@ -394,7 +395,8 @@ func (t *tx) Query(query string, args ...any) (store.Rows, error) {
 	if is {
 		return &found{answer: a, at: -1}, t.err
 	}
-	a, err := t.ask(store.PostgreSQL(query, args), values(args)...)
+	text, bound := said(query, args)
+	a, err := t.ask(text, bound...)
 	return &found{answer: a, at: -1}, err
 }
 
@@ -403,11 +405,12 @@ func (t *tx) Exec(query string, args ...any) (int64, error) {
 	t.wrote, t.coming = true, nil
 	into, inserts := strings.CutPrefix(query, "INSERT INTO ")
 	t.loud = t.loud || !strings.HasPrefix(into, "lead ") && !strings.HasPrefix(into, "total ") // who leads, and what is summed up, is no news
+	text, bound := said(query, args)
 	if inserts || strings.HasPrefix(query, "UPDATE op ") || strings.HasPrefix(query, "{take ") {
-		t.writes.Queue(store.PostgreSQL(query, args), values(args)...)
+		t.writes.Queue(text, bound...)
 		return 1, t.err
 	}
-	a, err := t.ask(store.PostgreSQL(query, args), values(args)...)
+	a, err := t.ask(text, bound...)
 	return a.tag.RowsAffected(), err
 }
 

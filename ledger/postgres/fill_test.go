@@ -1,62 +1,83 @@
-//go:build soak && unported
+//go:build soak
 
 package postgres
 
 import (
+	"cmp"
 	"fmt"
+	"strings"
 	"testing"
+	"time"
 
+	"indoubt/ledger"
 	"indoubt/ledger/postgres/pgtest"
-	"indoubt/ledger/tables"
 )
 
-// fill makes a ledger with many operations, a tenth of them open, with the triggers set
-// aside meanwhile, and gives its address.
+// fill makes a ledger with many operations, a tenth of them in doubt, priced and in outages, and gives its
+// address. They are copies of two that the store has written, with the triggers set aside meanwhile.
 func fill(t testing.TB, operations int) string {
 	t.Helper()
 	return pgtest.From(t, fmt.Sprint("full_", operations), func(url string) error {
 		s, err := Create(ctx, url, Options{})
-		if err == nil {
-			err = s.Close()
-		}
 		if err != nil {
 			return err
 		}
-		out, err := pgtest.Psql(t, url, "SET search_path = "+path+"; BEGIN;"+filled(operations)+"COMMIT; VACUUM ANALYZE") // as the server does after a while
-		if err != nil {
+		defer s.Close()
+		for _, outcome := range []ledger.Outcome{ledger.OutcomeUncertain, ledger.OutcomeCommitted} {
+			req := begun(ledger.NewID())
+			req.Input = []byte(`{"amount": 4200, "customer": "cus_9", "note": "an input as long as inputs usually are, with some words in it"}`)
+			req.Gate, req.Token, req.TokenSent = ledger.NewID(), ledger.NewID(), true
+			_, err := ledger.Begin(ctx, s, req)
+			if err == nil {
+				_, err = ledger.Settle(ctx, s, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: req.AttemptID, Outcome: outcome, ErrorClass: ledger.ClassTimeout,
+					Receipt: map[ledger.Outcome]string{ledger.OutcomeCommitted: "ch"}[outcome], TokenSent: true, Actor: req.Actor})
+			}
+			if err != nil {
+				return err
+			}
+		}
+		if err := s.Close(); err != nil { // nothing is connected to a template
+			return err
+		}
+		copied := func(table string, made map[string]string) string {
+			names, err := pgtest.Psql(t, url, `SELECT string_agg(attname, ' ' ORDER BY attnum) FROM pg_attribute WHERE attrelid = 'indoubt.`+table+`'::regclass AND attnum > 0`)
+			if err != nil {
+				return names
+			}
+			var values []string
+			for _, name := range strings.Fields(names) {
+				values = append(values, cmp.Or(made[name], "w."+name))
+			}
+			return fmt.Sprintf("INSERT INTO %s (%s) SELECT %s", table, strings.Join(strings.Fields(names), ", "), strings.Join(values, ", "))
+		}
+		script := fmt.Sprintf(`SET search_path = indoubt; BEGIN; SET LOCAL session_replication_role = replica; SET LOCAL maintenance_work_mem = '256MB';
+			CREATE TEMP TABLE aside ON COMMIT DROP AS SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = 'indoubt' AND tablename IN ('op', 'ev') AND indexname NOT LIKE '%%key';
+			DO $$ DECLARE one text; BEGIN FOR one IN SELECT indexname FROM aside LOOP EXECUTE 'DROP INDEX ' || one; END LOOP; END $$; -- made over all rows, they take a tenth of the time
+			CREATE TEMP TABLE was ON COMMIT DROP AS SELECT * FROM op;
+			CREATE TEMP TABLE said ON COMMIT DROP AS SELECT * FROM ev;
+			CREATE TEMP TABLE new ON COMMIT DROP AS SELECT i, CASE WHEN i %% 10 = 0 THEN 1 ELSE 2 END AS was, %d - (%[2]d - i) * 100 AS t FROM generate_series(1::bigint, %[2]d) i;
+			TRUNCATE op, ev, price, total;
+			%[3]s FROM new JOIN was w ON w.seq = new.was ORDER BY i;
+			%[4]s FROM new JOIN said w ON w.op = new.was ORDER BY i, w.seq;
+			INSERT INTO price (op, downstream, duplicate, miss, odds) SELECT i, 'stripe', 100, 50, 0.4 FROM new WHERE was = 1;
+			INSERT INTO total SELECT json_build_array(state, kind, ''), count(*) FROM op GROUP BY state, kind UNION ALL SELECT json_build_array('seq', '', ''), max(place) FROM ev;
+			INSERT INTO outage (id, scope, kinds, pipelines, classes, gap_ms, opened_at, first_at, last_at) -- all that is in doubt is of these
+			SELECT md5(i::text), 'downstream:stripe', '["stripe.charge","mail.send"]', '[]', '[]', 100000, t, t, t + 100000 FROM new WHERE i %% 2000 = 1;
+			SELECT setval('op_seq', %[2]d), setval('ev_seq', 2 * %[2]d);
+			DO $$ DECLARE one text; BEGIN FOR one IN SELECT indexdef FROM aside LOOP EXECUTE one; END LOOP; END $$;
+			COMMIT; VACUUM ANALYZE`, time.Now().UnixMilli(), operations,
+			copied("op", map[string]string{"seq": "i", "id": `'01900000-0000-7000-8000-' || lpad(i::text, 12, '0')`, "kind": `CASE i % 4 WHEN 0 THEN 'mail.send' ELSE 'stripe.charge' END`,
+				"name": `'key-' || i`, "token": `'indoubt-' || i`, "input": `md5(i::text) || md5((-i)::text)`, "gate": `md5(i::text)`, "title": `'charge cus_' || i % 9973 || ' for INV-' || i`,
+				"target": `'invoice INV-' || i`, "receipts": `CASE w.state WHEN 'committed' THEN json_build_array('ch_' || i) ELSE '[]' END`,
+				"created_at": "t", "started_at": "t", "begun_at": "t", "changed_at": "t + 50", "ended_at": "t + 50", "doubted_at": "w.doubted * (t + 50)",
+				"settled_at": "(1 - w.doubted) * (t + 50)", "change_id": `'c' || i`, "policy": "CASE w.doubted WHEN 1 THEN 'p' ELSE '' END", "rank": "w.doubted * (i / 10 % 9973)",
+				"person_at": "CASE WHEN w.doubted = 1 AND i / 10 % 3 = 0 THEN 253402300799999 ELSE 0 END"}),
+			copied("ev", map[string]string{"seq": "2 * i - (w.verb = 'begin')::int", "place": "2 * i - (w.verb = 'begin')::int", "op": "i", "at": "t + 50 * (w.verb <> 'begin')::int",
+				"lost_at": "CASE WHEN w.lost_at > 0 THEN t + 50 ELSE 0 END", "id": "CASE w.verb WHEN 'begin' THEN 'b' ELSE 'c' END || i",
+				"facts": `CASE w.verb WHEN 'begin' THEN (w.facts::jsonb || jsonb_build_object('id', 'a' || i))::json ELSE w.facts END`}))
+		if out, err := pgtest.Psql(t, url, script); err != nil {
 			return fmt.Errorf("%w: %s", err, out)
 		}
 		return nil
 	})
-}
-
-// filled is the script that fills a ledger.
-func filled(operations int) string {
-	return fmt.Sprintf(`
-SET LOCAL session_replication_role = replica;
-SET LOCAL maintenance_work_mem = '256MB';
-CREATE TEMP TABLE aside ON COMMIT DROP AS SELECT indexname, indexdef FROM pg_indexes
- WHERE (schemaname, tablename) = ('indoubt', 'operations') AND indexname NOT IN ('operations_pkey', 'operations_id_key'); -- made over all rows, they take a tenth of the time
-DO $$ DECLARE one text; BEGIN FOR one IN SELECT indexname FROM aside LOOP EXECUTE 'DROP INDEX indoubt.' || one; END LOOP; END $$;
-INSERT INTO indoubt.operations (seq, id, kind, key, token, receipt, receipts, fingerprint, title, target, input, source, state, version, doubted, attempt_count,
-       created_at, updated_at, started_at, ended_at, doubted_at, settled_at, change_id, actor, reason, resolved, is_open)
-SELECT i, '01900000-0000-7000-8000-' || lpad(i::text, 12, '0'), CASE i %% 4 WHEN 0 THEN 'mail.send' ELSE 'stripe.charge' END, 'key-' || i, 'indoubt-' || i,
-       CASE WHEN open THEN '' ELSE 'ch_' || i END, CASE WHEN open THEN '[]' ELSE '["ch_' || i || '"]' END, md5(i::text) || md5((-i)::text),
-       'charge cus_' || i %% 9973 || ' for INV-' || i, 'invoice INV-' || i,
-       '{"amount": 4200, "customer": "cus_9", "note": "an input as long as inputs usually are, with some words in it"}', 'billing',
-       CASE WHEN open THEN 'uncertain' ELSE 'committed' END, 2, open, 1, at, at + interval '50 ms', at, at + interval '50 ms',
-       CASE WHEN open THEN at + interval '50 ms' END, CASE WHEN NOT open THEN at + interval '50 ms' END, 'c' || i, 'billing', 'attempt 1', NOT open, open
-  FROM generate_series(1, %[1]d) i, LATERAL (SELECT i %% 10 = 0 AS open, date_trunc('second', now()) - (%[1]d - i) * interval '100 ms' AS at) x;
-SELECT setval('indoubt.operations_seq', %[1]d);
-INSERT INTO indoubt.outages (id, scope, kinds, gap_ms, opened_at, first_at, last_at)
-SELECT md5(seq::text), 'downstream:stripe', '["stripe.charge","mail.send"]', 100000, ended_at, ended_at, ended_at + interval '100 s' FROM indoubt.operations WHERE seq %% 2000 = 1;
-INSERT INTO indoubt.attempts (operation_id, n, id, started_at, deadline_at, ended_at, outcome)
-SELECT id, 1, id || '.1', started_at, ended_at, ended_at, 'uncertain' FROM indoubt.operations WHERE state = 'uncertain';
-DO $$ DECLARE one text; BEGIN FOR one IN SELECT indexdef FROM aside LOOP EXECUTE one; END LOOP; END $$;
-ANALYZE indoubt.operations; ANALYZE indoubt.attempts;
-`, operations) + numbered(tables.ListNew+` WHERE s.state = 'uncertain'`).query + `;
-UPDATE indoubt.open_operations SET digest = 'p', downstream = 'stripe', duplicate_value = 100, miss_value = 50, odds = 0.4, rank = seq / 10 % 9973,
-       decide_at = CASE WHEN seq / 10 % 3 = 0 THEN 253402300799999 ELSE 0 END, ripe = (seq / 10 % 3 <> 0)::int;
-INSERT INTO indoubt.total (kind, what, class, n) SELECT kind, state, '', count(*) FROM indoubt.operations GROUP BY 1, 2;
-`
 }

@@ -1,13 +1,11 @@
-//go:build soak && unported
+//go:build soak
 
 package postgres
 
 import (
-	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -15,71 +13,24 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/need"
-	"indoubt/ledger/postgres/pgtest"
-	"indoubt/ledger/tables"
+	"indoubt/ledger/store"
 )
-
-// tell adds an event, as the smallest change there is.
-func tell(id string) func(tables.Tx) error {
-	return func(tx tables.Tx) error {
-		tx.(*session).Known(id)
-		return tx.Later(tellSQL, id, "for "+id)
-	}
-}
-
-const tellSQL = `INSERT INTO events (id, verb, actor, reason) VALUES (?, 'test', 'pg', ?)`
-
-// quietly adds an event that no one is told of: telling takes a round trip beside.
-func quietly(tx tables.Tx) error { return tx.Quietly(tellSQL, ledger.NewID(), "") }
-
-// told are the ids of the events, in their order.
-func told(t testing.TB, s *Store) (ids []string) {
-	t.Helper()
-	events, err := s.History(ctx, ledger.HistoryQuery{Limit: 100_000})
-	need.OK(t, err)
-	for _, e := range events {
-		ids = append(ids, e.ID)
-	}
-	return ids
-}
-
-// modes are the ways to send statements: prepared, and as a pooler needs them.
-var modes = []string{"", "default_query_exec_mode=exec"}
-
-func with(url, parameter string) string {
-	switch {
-	case parameter == "":
-		return url
-	case strings.Contains(url, "?"):
-		return url + "&" + parameter
-	}
-	return url + "?" + parameter
-}
 
 func TestAnswersComeInTheirTypes(t *testing.T) {
 	for _, mode := range modes {
 		s := opened(t, with(made(t), mode), Options{})
 		for range 3 { // parsed, and prepared
-			rows, err := s.Query(ctx, `SELECT CAST(? AS text), CAST(? AS bigint), CAST(? AS boolean), CAST(? AS int), CAST(? AS text), CAST(? AS bigint), 1.5, 'x', 7, NULL, true, CAST(? AS json)`,
-				ledger.Pending, int64(-1)<<62, true, 1, nil, 3, []byte(`{"a": "\u0000"}`))
-			need.OK(t, err)
-			var state ledger.State
-			var big int64
-			var yes, one bool
-			var none sql.NullString
-			var three int
+			var state, text string
+			var big, three, one int64
 			var half float64
-			var anys [4]any
-			var json []byte
-			need.Must(t, rows.Next(), "no row")
-			if err := rows.Scan(&state, &big, &yes, &one, &none, &three, &half, &anys[0], &anys[1], &anys[2], &anys[3], &json); err != nil {
-				t.Fatal(err)
-			}
-			if state != ledger.Pending || big != int64(-1)<<62 || !yes || !one || none.Valid || three != 3 || half != 1.5 ||
-				anys != [4]any{"x", int64(7), nil, int64(1)} || string(json) != `{"a": "\u0000"}` {
-				t.Fatal(state, big, yes, one, none, three, half, anys, string(json))
-			}
-			need.Must(t, !rows.Next(), "two rows")
+			var yes bool
+			var anys [3]any
+			need.OK(t, database{s.handle}.View(ctx, func(tx store.Tx) error {
+				return store.One(tx, []any{&state, &big, &yes, &three, &half, &one, &text, &anys[0], &anys[1], &anys[2]},
+					`SELECT ?1, ?2, ?3 = 1, ?4, ?5, true, ?6, 'x', 7, ?6`, ledger.Pending, int64(-1)<<62, 1, 3, 1.5, store.JSON(`{"a": "\u0000"}`))
+			}))
+			need.That(t, state == "pending" && big == int64(-1)<<62 && yes && three == 3 && half == 1.5 && one == 1 &&
+				text == `{"a": "\u0000"}` && anys == [3]any{"x", int64(7), text}, "%v", []any{state, big, yes, three, half, one, text, anys})
 		}
 	}
 }
@@ -88,96 +39,101 @@ func TestAnswersComeInTheirTypes(t *testing.T) {
 func TestSettings(t *testing.T) {
 	for _, mode := range modes {
 		s := opened(t, with(made(t), mode), Options{})
-		rows, err := s.Query(ctx, `SELECT current_setting('search_path') || '|' || current_setting('statement_timeout') || '|' || current_setting('lock_timeout')
-			|| '|' || current_setting('idle_in_transaction_session_timeout') || '|' || current_setting('application_name')`)
-		need.OK(t, err)
 		var got string
-		rows.Next()
-		if err := rows.Scan(&got); err != nil || got != path+"|30s|5s|10s|indoubt" {
-			t.Fatalf("%q: %s, %v", mode, got, err)
-		}
-		if prepared := scalar(t, s, `SELECT count(*) FROM pg_prepared_statements`); (prepared == 0) != (mode != "") {
-			t.Fatalf("%q: %d statements are prepared", mode, prepared)
-		}
+		need.OK(t, database{s.handle}.View(ctx, func(tx store.Tx) error {
+			return store.One(tx, []any{&got}, `SELECT concat_ws('|', current_setting('search_path'), current_setting('statement_timeout'), current_setting('lock_timeout'),
+				current_setting('idle_in_transaction_session_timeout'), current_setting('application_name'))`)
+		}))
+		need.Equal(t, got, path+"|30s|5s|10s|indoubt", mode)
+		prepared := scalar(t, s, `SELECT count(*) FROM pg_prepared_statements`)
+		need.That(t, (prepared == 0) == (mode != ""), "%q: %d statements are prepared", mode, prepared)
 	}
 }
 
-func scalar(t testing.TB, s *Store, query string, args ...any) (n int64) {
-	t.Helper()
-	rows, err := s.Query(ctx, query, args...)
-	if err == nil {
-		rows.Next()
-		err = rows.Scan(&n)
-	}
-	need.OK(t, err)
-	return n
-}
-
-// Statements travel together; only an answer is waited for.
-func TestRoundTrips(t *testing.T) {
-	for _, mode := range modes {
-		r, url := pgtest.Through(t, made(t))
-		s := opened(t, with(url, mode), Options{})
-		count := tables.Ask{Query: `SELECT count(*) FROM events WHERE id <> ?`, Args: []any{"x"}}
-		name := tables.Ask{Query: `SELECT value FROM meta WHERE name = ?`, Args: []any{"id"}}
-		var n int64
-		for _, c := range []struct {
-			what string
-			want int
-			call func() error
-		}{
-			{"a query", 1, func() error { _, err := s.Query(ctx, count.Query, count.Args...); return err }},
-			{"two queries named ahead", 1, func() error {
-				return s.View(ctx, func(q tables.Querier) error {
-					q.Ahead(count, name)
-					rows, err := q.Query(count.Query, count.Args...)
-					if err != nil {
-						return err
-					}
-					rows.Next()
-					if err := rows.Scan(&n); err != nil {
-						return err
-					}
-					rows, err = q.Query(name.Query, name.Args...)
-					if err == nil && (!rows.Next() || q.Moment().Wall.IsZero()) {
-						return errors.New("no ledger has this id")
-					}
+func TestATransactionIsWholeOrNothing(t *testing.T) {
+	s := opened(t, made(t), Options{})
+	no := errors.New("no")
+	const tells, nothing = `INSERT INTO ev (id, verb, actor) VALUES (?, 'test', 'pg')`, `INSERT INTO ev (id, verb, actor) VALUES ('', '', '')`
+	change := func(writes ...string) func(store.Tx) error {
+		return func(tx store.Tx) error {
+			for i, query := range writes {
+				args := []any{fmt.Sprint(query, i)}
+				if query != tells {
+					args = nil
+				}
+				if _, err := tx.Exec(query, args...); err != nil {
 					return err
-				})
-			}},
-			{"two queries", 2, func() error {
-				return s.View(ctx, func(q tables.Querier) error {
-					_, err := q.Query(count.Query, count.Args...)
-					if err == nil {
-						_, err = q.Query(name.Query, name.Args...)
-					}
-					return err
-				})
-			}},
-			{"writes that are not waited for", 1, func() error {
-				return s.Update(ctx, func(tx tables.Tx) error {
-					return errors.Join(tx.Lock("b", "a"), tx.Share("holds"), quietly(tx), quietly(tx))
-				})
-			}},
-			{"two queries, and writes", 3, func() error {
-				return s.Update(ctx, func(tx tables.Tx) error {
-					tx.Lock("b", "a")
-					_, err := tx.Query(count.Query, count.Args...)
-					_, err2 := tx.Query(count.Query, count.Args...)
-					return errors.Join(err, err2, quietly(tx), quietly(tx))
-				})
-			}},
-		} {
-			for range 2 { // the first time, and prepared
-				time.Sleep(4 * linger) // the last look is over
-				s.background.all.Wait()
-				var err error
-				got := r.Trips(func() { err = c.call() })
-				need.That(t, err == nil && got == c.want,
-					"%q: %s: %d round trips, want %d, %v", mode, c.what, got, c.want, err)
+				}
 			}
+			return nil
 		}
 	}
+	for what, c := range map[string]struct {
+		change func(store.Tx) error
+		is     error
+	}{
+		"a rule refuses":                        {func(tx store.Tx) error { return errors.Join(change(tells)(tx), no) }, no},
+		"the database refuses, with COMMIT":     {change(tells, nothing), ledger.ErrGuard},
+		"the database refuses, and it goes on":  {change(tells, nothing, tells), ledger.ErrGuard},
+		"the database refuses, and it is asked": {change(tells, nothing, `DELETE FROM lead`, tells), ledger.ErrGuard},
+		"a value that cannot be bound":          {func(tx store.Tx) error { _, err := tx.Exec(tells, struct{}{}); return err }, nil},
+		"no such table":                         {change(tells, `UPDATE nothing SET a = 1`), nil},
+	} {
+		err := database{s.handle}.Update(ctx, c.change)
+		need.That(t, err != nil && (c.is == nil || errors.Is(err, c.is)), "%s: %v", what, err)
+	}
+	need.That(t, len(told(t, s)) == 0, "left behind: %q", told(t, s))
+}
+
+// Two that lock each other's names are both done, and a lock that is held for longer than a
+// transaction waits for it is waited for again.
+func TestLocksAreWaitedFor(t *testing.T) {
+	s := opened(t, made(t), Options{})
+	lock := func(tx store.Tx, id int64) error {
+		_, err := tx.Query(`SELECT pg_advisory_xact_lock(?)`, id)
+		return err
+	}
+	tells := func(tx store.Tx, id string) error {
+		_, err := tx.Exec(`INSERT INTO ev (id, verb, actor) VALUES (?, 'test', 'pg')`, id)
+		return err
+	}
+	var both sync.WaitGroup
+	var met atomic.Int32
+	for i, ids := range [][]int64{{2, 3}, {3, 2}} {
+		both.Go(func() {
+			err := database{s.handle}.Update(ctx, func(tx store.Tx) error {
+				for n, id := range ids {
+					if err := lock(tx, id); err != nil {
+						return err
+					}
+					if n == 0 {
+						met.Add(1)
+						for end := time.Now().Add(2 * time.Second); met.Load() < 2 && time.Now().Before(end); time.Sleep(time.Millisecond) {
+						}
+					}
+				}
+				return tells(tx, fmt.Sprint(i))
+			})
+			need.That(t, err == nil, "%v", err)
+		})
+	}
+	both.Wait()
+	holder := need.Get(s.pool.Load().Acquire(ctx))(t)
+	defer holder.Release()
+	need.Get(holder.Exec(ctx, `SELECT pg_advisory_lock(1)`))(t)
+	tries := 0
+	need.OK(t, database{s.handle}.Update(ctx, func(tx store.Tx) error {
+		if tries++; tries == 2 {
+			need.Get(holder.Exec(ctx, `SELECT pg_advisory_unlock(1)`))(t)
+		}
+		if err := lock(tx, 1); err != nil {
+			return err
+		}
+		return tells(tx, "waited")
+	}))
+	ids := told(t, s)
+	slices.Sort(ids)
+	need.That(t, tries == 2 && slices.Equal(ids, []string{"0", "1", "waited"}), "%d tries, %v", tries, ids)
 }
 
 // A recorder asks on while its store is closed: what it does then is refused or done, and
@@ -204,125 +160,5 @@ func TestAStoreIsClosedWhileItIsAsked(t *testing.T) {
 		}
 		need.OK(t, s.Close())
 		all.Wait()
-	}
-}
-
-func TestATransactionIsWholeOrNothing(t *testing.T) {
-	s := opened(t, made(t), Options{})
-	no := errors.New("no")
-	for what, c := range map[string]struct {
-		change func(tables.Tx) error
-		want   func(error) bool
-	}{
-		"a rule refuses": {func(tx tables.Tx) error { tell("a")(tx); return no }, func(err error) bool { return errors.Is(err, no) }},
-		"the database refuses, with COMMIT": {func(tx tables.Tx) error {
-			return errors.Join(tell("b")(tx), tx.Later(`INSERT INTO events (id, verb, actor) VALUES ('c', '', '')`))
-		}, func(err error) bool { return errors.Is(err, ledger.ErrGuard) }},
-		"the database refuses, and the change goes on": {func(tx tables.Tx) error {
-			tell("d")(tx)
-			tx.Exec(`INSERT INTO events (id, verb, actor) VALUES ('e', '', '')`)
-			return tell("f")(tx)
-		}, func(err error) bool { return errors.Is(err, ledger.ErrGuard) }},
-		"a value that cannot be bound": {func(tx tables.Tx) error { return errors.Join(tell("g")(tx), tx.Later(`SELECT ?`, struct{}{})) },
-			func(err error) bool { return err != nil }},
-		"no such table": {func(tx tables.Tx) error { return errors.Join(tell("h")(tx), tx.Later(`UPDATE nothing SET a = 1`)) },
-			func(err error) bool { return err != nil }},
-	} {
-		if err := s.Update(ctx, c.change); !c.want(err) {
-			t.Errorf("%s: %v", what, err)
-		}
-	}
-	if ids := told(t, s); len(ids) > 0 {
-		t.Fatalf("left behind: %v", ids)
-	}
-	// A change that finds another version is made again, and nothing of it stays.
-	tries := 0
-	err := s.Update(ctx, func(tx tables.Tx) error {
-		tries++
-		id := fmt.Sprintf("try-%d", tries)
-		return errors.Join(tell(id)(tx), tx.Must(`UPDATE meta SET value = value WHERE name = 'id' AND 1 / CASE length(name) WHEN ? THEN 1 ELSE 0 END = 1`, tries-1))
-	})
-	if ids := told(t, s); err != nil || !slices.Equal(ids, []string{"try-3"}) {
-		t.Fatalf("%v, %v", ids, err)
-	}
-}
-
-// What was asked before a write is not the answer to what is asked after it.
-func TestAWriteOutdatesWhatWasAsked(t *testing.T) {
-	s := opened(t, made(t), Options{})
-	count := tables.Ask{Query: `SELECT count(*) FROM events`}
-	for _, write := range []func(tables.Tx, string, ...any) error{
-		tables.Tx.Later, tables.Tx.Quietly, tables.Tx.Must,
-		func(tx tables.Tx, query string, args ...any) error { _, err := tx.Exec(query, args...); return err },
-	} {
-		before := scalar(t, s, count.Query)
-		err := s.Update(ctx, func(tx tables.Tx) error {
-			tx.Ahead(count)
-			tx.Moment() // sends it
-			if err := write(tx, tellSQL, ledger.NewID(), ""); err != nil {
-				return err
-			}
-			rows, err := tx.Query(count.Query)
-			if err != nil {
-				return err
-			}
-			var n int64
-			rows.Next()
-			if err := rows.Scan(&n); err != nil || n != before+1 {
-				t.Errorf("%d events, want %d, %v", n, before+1, err)
-			}
-			return nil
-		})
-		need.OK(t, err)
-	}
-}
-
-// Two that lock each other's names are both done.
-func TestADeadlockIsRetried(t *testing.T) {
-	s := opened(t, made(t), Options{})
-	var both sync.WaitGroup
-	var met atomic.Int32
-	for i, names := range [][]string{{"a", "b"}, {"b", "a"}} {
-		both.Go(func() {
-			err := s.Update(ctx, func(tx tables.Tx) error {
-				for n, name := range names {
-					if _, err := tx.Query(`SELECT pg_advisory_xact_lock(hashtextextended(?, 0))`, name); err != nil {
-						return err
-					}
-					if n == 0 {
-						met.Add(1)
-						for end := time.Now().Add(2 * time.Second); met.Load() < 2 && time.Now().Before(end); time.Sleep(time.Millisecond) {
-						}
-					}
-				}
-				return tell(fmt.Sprint(i))(tx)
-			})
-			need.That(t, err == nil, "%v", err)
-		})
-	}
-	both.Wait()
-	if ids := told(t, s); len(ids) != 2 {
-		t.Fatalf("%v", ids)
-	}
-}
-
-// A lock that is held for longer than a transaction waits for it is waited for again.
-func TestALockIsWaitedForAgain(t *testing.T) {
-	s := opened(t, made(t), Options{})
-	holder := need.Get(s.pool.Load().Acquire(ctx))(t)
-	defer holder.Release()
-	need.Get(holder.Exec(ctx, `SELECT pg_advisory_lock(1)`))(t)
-	tries := 0
-	need.OK(t, s.Update(ctx, func(tx tables.Tx) error {
-		if tries++; tries == 2 {
-			need.Get(holder.Exec(ctx, `SELECT pg_advisory_unlock(1)`))(t)
-		}
-		if _, err := tx.Query(`SELECT pg_advisory_xact_lock(1)`); err != nil {
-			return err
-		}
-		return tell("waited")(tx)
-	}))
-	if ids := told(t, s); tries != 2 || len(ids) != 1 {
-		t.Fatalf("%d tries, %v", tries, ids)
 	}
 }

@@ -13,6 +13,15 @@ import (
 
 var patternEscaper = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`, `*`, `%`)
 
+// said is a statement as the server reads it, and what is bound to it.
+func said(query string, args []any) (string, []any) {
+	text, bound := store.PostgreSQL(query, args), values(args)
+	if n := len(args); n > 0 && !strings.Contains(text, fmt.Sprint("$", n)) {
+		bound = bound[:n-1]
+	}
+	return text, bound
+}
+
 // values are what is bound, as the server takes it.
 func values(args []any) []any {
 	out := make([]any, len(args))

@@ -217,6 +217,8 @@ func dialect(query string) string {
 			of = "DELETE FROM " + of
 		case "by":
 			of = "INDEXED BY " + of
+		case "arm":
+			_, of, _ = strings.Cut(of, "; ")
 		case "quoted":
 			of = `'"' || ` + of + ` || '"'`
 		case "like":

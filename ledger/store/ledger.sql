@@ -64,8 +64,8 @@ CREATE UNIQUE INDEX op_by_name ON op (name, scope, kind, (CASE live WHEN 1 THEN 
 CREATE UNIQUE INDEX op_by_gate ON op (gate) WHERE gate <> '' AND state IN ('pending', 'uncertain') AND abandoned = 0;
 CREATE INDEX op_pending ON op (deadline_at) WHERE state = 'pending';
 -- What is open, in the order of its loss; with all that lists and counts ask, for the rows lie far apart.
-CREATE INDEX op_open ON op ((CASE conflict WHEN '' THEN 1 ELSE 0 END), (-rank), seq{covers rank, by_word, person_at, policy, state, abandoned, doubted, doubted_at, deadline_at, parked_until,
-    allow_until, allowed_at, conflict, person_only, class, kind, source, created_at, changed_at, id, name, title, target, receipts})
+CREATE INDEX op_open ON op ((CASE conflict WHEN '' THEN 1 ELSE 0 END), (-rank), seq, rank, by_word, person_at, state, abandoned, doubted, doubted_at, deadline_at, parked_until,
+    allow_until, allowed_at, conflict, person_only, kind, created_at, changed_at{covers policy, class, source, id, name, title, target, receipts})
   WHERE abandoned = 0 AND (state = 'uncertain' OR state = 'failed' AND doubted = 1) OR conflict <> '' OR allow_until <> 0 OR parked_until <> 0;
 CREATE INDEX op_changed ON op (changed_at, seq, state, abandoned, doubted, deadline_at, parked_until, allow_until, allowed_at, conflict, person_only, person_at)
   WHERE abandoned = 0 AND (state = 'uncertain' OR state = 'failed' AND doubted = 1) OR conflict <> '' OR allow_until <> 0 OR parked_until <> 0;
@@ -111,7 +111,7 @@ CREATE TABLE price (   -- what is open, ever was in doubt or is to be looked at 
   odds {real} NOT NULL DEFAULT 0,
   look_at {int} NOT NULL DEFAULT 0, looks {int} NOT NULL DEFAULT 0, again_at {int} NOT NULL DEFAULT 0  -- again_at: a settled one is looked for then
 ) {strict};
-CREATE INDEX price_by_look ON price (downstream, look_at);
+CREATE INDEX price_by_look ON price (downstream, look_at, op);
 CREATE TABLE outage (   -- a burst of lost answers on a downstream, or of a kind
   id TEXT PRIMARY KEY, scope TEXT NOT NULL, kinds {json} NOT NULL, pipelines {json} NOT NULL, classes {json} NOT NULL, gap_ms {int} NOT NULL,
   opened_at {int} NOT NULL, first_at {int} NOT NULL, last_at {int} NOT NULL, answered_at {int} NOT NULL DEFAULT 0, over_at {int} NOT NULL DEFAULT 0,

@@ -31,7 +31,7 @@ var (
 		ledger.OrderNewest: {"op o", []string{"o.changed_at", "o.seq"}, true, "op_changed"},
 		ledger.OrderOldest: {"op o", []string{"o.seq"}, false, "op_open"},
 	}
-	byHistory = sorting{"ev e CROSS JOIN op o ON o.seq = e.op AND o.change_id = e.id", []string{"e.seq"}, true, ""}
+	byHistory = sorting{"ev e CROSS JOIN op o ON o.seq = e.op AND {likely o.change_id = e.id}", []string{"e.seq"}, true, ""}
 )
 
 const fromFew = "op o CROSS JOIN ev e ON e.op = o.seq AND e.id = o.change_id"
@@ -41,10 +41,13 @@ func from(rows string, columns []string, where string) string {
 	return `SELECT ` + strings.Join(columns, ", ") + ` FROM ` + rows + ` LEFT JOIN price p ON p.op = o.seq WHERE ` + where
 }
 
-// unsettled reads what is in flight or open, the latter by an index.
-func unsettled(index string, columns []string, where string) string {
-	return from("op o {by "+index+"}", columns, isOpen+" AND "+where) + ` UNION ALL ` +
-		from("op o {by op_pending}", columns, inFlight+" AND "+where)
+// hasNow holds. It has ?1 in a statement, and a table: PostgreSQL joins in vain what a condition without one may ask.
+const hasNow = "o.seq <> -?1"
+
+// unsettled reads what is in flight or open, the latter by an index, and only the first ones of both.
+func unsettled(index string, columns []string, where, first string) string {
+	return "{arm " + first + "; " + from("op o {by "+index+"}", columns, isOpen+" AND "+where) + `} UNION ALL {arm ` + first + "; " +
+		from("op o {by op_pending}", columns, inFlight+" AND "+where) + "}"
 }
 
 // whole reports whether a list has what is settled, too.
@@ -246,9 +249,9 @@ func (s sorting) read(tx Tx, query string, b *binder) (ops []int64, keys []curso
 // listed are the records of a list behind a cursor and up to another one, and their sort keys. few, where
 // it is not nil, is the condition of the few that it may have.
 func listed(tx Tx, q ledger.Query, kinds []string, few func(*binder) string, after, until cursor, limit int) ([]*loaded, []cursor, error) {
-	sort, b, where, same := sortingOf(q), &binder{[]any{millis(q.Now)}}, "?1 = ?1", 0
+	sort, b, where, same := sortingOf(q), &binder{[]any{millis(q.Now)}}, hasNow, 0
 	if q.Tab != ledger.TabAll {
-		where += " AND " + tabSQL + " = " + b.bind(string(q.Tab))
+		where += " AND {likely " + tabSQL + " = " + b.bind(string(q.Tab)) + "}"
 	}
 	where += filterSQL(b, q.Filter, kinds, q.Now) + sort.between(b, after, until)
 	if q.Order == ledger.OrderLoss && after != nil && fmt.Sprint(after[0]) == "1" { // no index is entered by several expressions
@@ -264,7 +267,7 @@ func listed(tx Tx, q ledger.Query, kinds []string, few func(*binder) string, aft
 	case whole(q):
 		query = from(sort.from, sort.keys(), where)
 	default:
-		query = unsettled(sort.open, sort.keys(), where)
+		query = unsettled(sort.open, sort.keys(), where, sort.order(same)+" LIMIT "+decimal(limit))
 	}
 	ops, keys, err := sort.read(tx, query+sort.order(same)+` LIMIT `+b.bind(limit), b)
 	if err != nil || len(keys) == 0 {
@@ -309,7 +312,7 @@ func (s *Store) Needing(ctx context.Context, f ledger.Filter, now time.Time) (n 
 			return err
 		}
 		b := &binder{[]any{millis(now)}}
-		c, err := unsettledCounts(tx, "?1 = ?1"+filterSQL(b, f, kinds, now), b.args)
+		c, err := unsettledCounts(tx, hasNow+filterSQL(b, f, kinds, now), b.args)
 		n = c.Needing
 		return err
 	})
@@ -329,7 +332,7 @@ func unsettledCounts(tx Tx, where string, args []any) (c ledger.Counts, err erro
 	err = One(tx, []any{&c.NeedsYou, &c.Conflicts, &c.Twice, &c.ByWord, &c.Loss, &c.Unsent, &c.Checking, &c.InFlight, &c.Parked},
 		`SELECT`+sums+` count(*) FILTER (WHERE tab = 'checking'), count(*) FILTER (WHERE tab = 'in_flight'),
 			count(*) FILTER (WHERE tab = 'parked') FROM (`+unsettled("op_open", []string{tabSQL + " AS tab", "o.conflict", "o.rank",
-			"CASE o.state WHEN 'failed' THEN " + laneSQL + " ELSE '' END AS lane", "o.by_word"}, where)+`) AS few`,
+			"CASE o.state WHEN 'failed' THEN " + laneSQL + " ELSE '' END AS lane", "o.by_word"}, where, "")+`) AS few`,
 		args...)
 	c.Loss, c.Unsent = rounded(c.Loss), rounded(c.Unsent)
 	return c, err
@@ -341,7 +344,7 @@ func (s *Store) Counts(ctx context.Context, now time.Time) (c ledger.Counts, err
 		Ahead(tx, totalQuery)
 		Ahead(tx, flyingQuery, millis(now))
 		Ahead(tx, newerQuery, placeName, int64(math.MaxInt64))
-		if c, err = unsettledCounts(tx, "?1 = ?1", []any{millis(now)}); err != nil {
+		if c, err = unsettledCounts(tx, hasNow, []any{millis(now)}); err != nil {
 			return err
 		}
 		sums, err := sumsOf(tx, math.MaxInt64)

@@ -176,7 +176,8 @@ func parts(condition, word string) (out []string) {
 }
 
 // PostgreSQL is a statement of this package as PostgreSQL reads it. Values have the types that
-// they have in Go, so that none has to be guessed.
+// they have in Go, so that none has to be guessed. The last one stands in the text where it is how
+// many rows are wanted, and is not bound then.
 func PostgreSQL(query string, args []any) string {
 	query = fill(strings.ReplaceAll(query, "CROSS JOIN ", "JOIN "), func(kind, of string) string {
 		cut := max(0, strings.LastIndex(of, ", "))
@@ -185,6 +186,11 @@ func PostgreSQL(query string, args []any) string {
 			return "bigint"
 		case "by":
 			return ""
+		case "arm": // of a UNION; else each is sorted as a whole
+			first, all, _ := strings.Cut(of, "; ")
+			return "(" + all + first + ")"
+		case "likely": // else it is guessed that it holds for one row in two hundred
+			return "CASE WHEN " + of + " THEN true END"
 		case "place":
 			return "e.place"
 		case "ended": // what is below has ended
@@ -222,6 +228,11 @@ func PostgreSQL(query string, args []any) string {
 			n = highest + 1
 		}
 		highest = max(highest, n)
+		if n == len(args) && (strings.HasSuffix(text, "LIMIT ") || strings.HasSuffix(text, "OFFSET ")) { // else a tenth of all rows is guessed
+			fmt.Fprint(&out, args[n-1])
+			query = rest[end:]
+			continue
+		}
 		out.WriteString("$" + strconv.Itoa(n))
 		if n <= len(args) {
 			out.WriteString(typeOf(args[n-1]))

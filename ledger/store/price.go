@@ -221,7 +221,7 @@ func (s *Store) Due(ctx context.Context, downstream string, now time.Time, limit
 	err = s.db.View(ctx, func(tx Tx) error {
 		all, err := loadAll(tx, ledger.PartReads|ledger.PartHolds, `p.downstream = ? AND p.look_at <= ? AND (o.state = 'uncertain'
 			AND o.abandoned = 0 OR p.again_at <> 0)
-			ORDER BY p.look_at, o.seq LIMIT ?`, downstream, millis(now), limit)
+			ORDER BY p.look_at, p.op LIMIT ?`, downstream, millis(now), limit)
 		for _, l := range all {
 			rows = append(rows, l.rec.Row())
 		}
