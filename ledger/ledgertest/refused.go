@@ -96,6 +96,7 @@ type Foreign struct {
 var constraints = map[string][]string{
 	"bounds":     {"CHECK constraint failed", "is out of its bounds"},
 	"json":       {"CHECK constraint failed", "invalid input syntax for type json"},
+	"number":     {"an outcome, a proof and a basis are said by", "invalid input syntax for type bigint"},
 	"constraint": {"constraint failed", "violates"},
 }
 

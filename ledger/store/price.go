@@ -321,17 +321,15 @@ func (s *Store) Marked(ctx context.Context, value string, limit int) ([]string, 
 		"\n"+value+"\n", "\n"+ledger.Masked(value)+"\n", limit)
 }
 
-// markedAtOnce is how many operations are looked through at once for such as lack marks.
+// markedAtOnce is how many events are looked through at once for births of operations that lack marks.
 const markedAtOnce = 10_000
 
-// Mark gives marks to operations that were written under other rules than their kind's. How far it has come
-// by each kind's rules is kept beside the sums.
+// Mark gives marks to operations that were written under other rules than their kind's. How far it has come in
+// the history by each kind's rules is kept beside the sums.
 func (s *Store) Mark(ctx context.Context, rules func(kind string) string, marks func(ledger.Operation) ledger.Marks,
 	limit int) (more bool, err error) {
 	err = s.db.Update(ctx, func(tx Tx) error {
 		sums, err := sumsOf(tx, math.MaxInt64)
-		var newest int
-		err = errors.Join(err, One(tx, []any{&newest}, `SELECT coalesce(max(seq), 0) FROM op`))
 		sums.moved = nil // who leads moves them
 		for _, kind := range sums.kinds() {
 			want := rules(kind)
@@ -343,29 +341,50 @@ func (s *Store) Mark(ctx context.Context, rules func(kind string) string, marks 
 				break
 			}
 			by := what{"marked", "", string(list([]string{kind, want}))}
-			to := min(newest, sums.n[by]+markedAtOnce)
-			var all []*loaded
-			if all, err = loadAll(tx, ledger.AllParts, `o.seq IN (SELECT m.seq FROM op m WHERE m.seq > ? AND m.seq <= ? AND m.kind = ?
-				AND NOT EXISTS (SELECT 1 FROM ev e WHERE e.op = m.seq AND e.facts -> 'op' ->> 'mark_rules' = ?) ORDER BY m.seq LIMIT ?)
-				ORDER BY o.seq`, sums.n[by], to, kind, want, limit); err != nil {
+			from := int64(sums.n[by])
+			to, n, err := upTo(tx, from, markedAtOnce)
+			if err != nil {
 				return err
 			}
-			if limit -= len(all); limit <= 0 {
-				to = int(all[len(all)-1].seq)
-			}
-			more = more || to < newest
-			if to > sums.n[by] {
-				sums.n[by], sums.moved = to, append(sums.moved, by)
-			}
-			for _, l := range all {
-				if err = errors.Join(err, l.remark(tx, want, marks(*l.o).Values)); err != nil {
-					return err
+			var seqs []int64
+			if _, err = Collect(tx, func(rows Rows) (none struct{}, err error) {
+				var seq, at int64
+				if err = rows.Scan(&seq, &at); len(seqs) == limit-1 {
+					to, n = at, markedAtOnce
 				}
+				seqs = append(seqs, seq)
+				return none, err
+			},
+				`SELECT e.op, {place} FROM ev e CROSS JOIN op m ON m.seq = e.op WHERE {place} > ? AND {place} <= ? AND e.before = '' AND e.state = 'pending'
+				AND m.kind = ? AND NOT EXISTS (SELECT 1 FROM ev x WHERE x.op = e.op AND x.facts -> 'op' ->> 'mark_rules' = ?) ORDER BY 2 LIMIT ?`,
+				from, to, kind, want, limit); err != nil {
+				return err
+			}
+			limit -= len(seqs)
+			more = more || n == markedAtOnce
+			if len(seqs) > 0 || n >= foldFrom {
+				sums.n[by], sums.moved = int(to), append(sums.moved, by)
+			}
+			if err := remarked(tx, seqs, want, marks); err != nil {
+				return err
 			}
 		}
 		return errors.Join(err, sums.save(tx))
 	})
 	return more, err
+}
+
+// remarked gives operations marks by the rules that are wanted.
+func remarked(tx Tx, seqs []int64, want string, marks func(ledger.Operation) ledger.Marks) error {
+	if len(seqs) == 0 {
+		return nil
+	}
+	in, args := among(seqs)
+	all, err := loadAll(tx, ledger.AllParts, `o.seq IN (`+in+`) ORDER BY o.seq`, args...)
+	for _, l := range all {
+		err = errors.Join(err, l.remark(tx, want, marks(*l.o).Values))
+	}
+	return err
 }
 
 // remark gives an operation marks by the rules that are wanted.
