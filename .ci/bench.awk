@@ -18,9 +18,8 @@ function row(name, unit, value,    i, word, what) {
 BEGIN {
 	limit("^BeginSettle/inflight=1$", "×raw", ">= 0.6", "0.85")
 	limit("^BeginSettle/inflight=16$", "×raw", ">= 1", "2")
-	limit("^postgres BeginSettle/inflight=1$", "×raw", ">= 0.4", "")
-	limit("^postgres BeginSettle/inflight=32$", "×raw", ">= 0.2", "0.35")
-	limit("^postgres FourProcesses$", "×median", "<= 10", "")
+	limit("^postgres BeginSettle/inflight=1$", "role×raw", ">= 0.4", "")
+	limit("^postgres BeginSettle/inflight=16$", "role×raw", ">= 0.2", "0.35")
 	limit("^postgres CommitToSeen/listening$", "p99-ms", "<= 30", "")
 	limit("^postgres CommitToSeen/load$", "p99-ms", "<= 80", "")
 	limit("^postgres CommitToSeen/polling$", "p99-ms", "<= 1100", "")

@@ -130,9 +130,7 @@ func (f *fuzzed) exec(statement string) {
 	f.seen["accepted"]++
 	was := f.is
 	f.is = f.look()
-	if wrong := f.judge(was, f.is); wrong != "" {
-		f.t.Fatalf("%s: %s\nafter\n  %s", f.name, wrong, statement)
-	}
+	f.judge(f.t, was, f.is, statement)
 }
 
 // any gives a value of a column that a row has, as SQL.

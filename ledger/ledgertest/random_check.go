@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"testing"
 	"time"
 )
 
@@ -85,8 +86,16 @@ var (
 		"by_answer": int64(0), "receipts": "[]"}
 )
 
-// judge says what a statement did that breaks an invariant, or "".
-func (f *fuzzed) judge(was, is stands) string {
+// judge ends the test where a statement broke an invariant.
+func (f *fuzzed) judge(t *testing.T, was, is stands, statement string) {
+	t.Helper()
+	if wrong := f.wrong(was, is); wrong != "" {
+		t.Fatalf("%s: %s\nafter\n  %s", f.name, wrong, statement)
+	}
+}
+
+// wrong says what a statement did that breaks an invariant, or "".
+func (f *fuzzed) wrong(was, is stands) string {
 	told := map[int64][]record{} // new events, by operation
 	for seq, e := range is.ev {
 		if was.ev[seq] == nil {

@@ -8,7 +8,7 @@
 // a clock or a boot for sure, so what needs the steady clock has the host's own.
 //
 // What it takes, beside a loop without a ledger: go test -run '^$' -bench . ./ledger/postgres
-// (BeginSettle, FourProcesses, CommitToSeen, FirstPage1M, Engine, as in package sqlite).
+// (BeginSettle, CommitToSeen, FirstPage1M, Engine, as in package sqlite; -tags soak).
 package postgres
 
 import (

@@ -218,7 +218,7 @@ func TestMarksGoOnWhereTheyStopped(t *testing.T) {
 	mark(9)
 	for query, args := range db.said {
 		if strings.Contains(query, "mark_rules") {
-			need.Equal(t, args[0], any(int64(7)), "the first that is looked at comes after the newest birth")
+			need.Equal(t, args[0], any(7), "the first that is looked at comes after the newest birth")
 		}
 	}
 }

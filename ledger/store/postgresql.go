@@ -228,7 +228,8 @@ func PostgreSQL(query string, args []any) string {
 			n = highest + 1
 		}
 		highest = max(highest, n)
-		if n == len(args) && (strings.HasSuffix(text, "LIMIT ") || strings.HasSuffix(text, "OFFSET ")) { // else a tenth of all rows is guessed
+		// Else it is guessed that a tenth of all rows is wanted.
+		if n == len(args) && (strings.HasSuffix(text, "LIMIT ") || strings.HasSuffix(text, "OFFSET ")) {
 			fmt.Fprint(&out, args[n-1])
 			query = rest[end:]
 			continue

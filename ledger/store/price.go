@@ -341,8 +341,7 @@ func (s *Store) Mark(ctx context.Context, rules func(kind string) string, marks 
 				break
 			}
 			by := what{"marked", "", string(list([]string{kind, want}))}
-			from := int64(sums.n[by])
-			to, n, err := upTo(tx, from, markedAtOnce)
+			to, n, err := sums.upTo(tx, by, markedAtOnce)
 			if err != nil {
 				return err
 			}
@@ -355,9 +354,10 @@ func (s *Store) Mark(ctx context.Context, rules func(kind string) string, marks 
 				seqs = append(seqs, seq)
 				return none, err
 			},
-				`SELECT e.op, {place} FROM ev e CROSS JOIN op m ON m.seq = e.op WHERE {place} > ? AND {place} <= ? AND e.before = '' AND e.state = 'pending'
-				AND m.kind = ? AND NOT EXISTS (SELECT 1 FROM ev x WHERE x.op = e.op AND x.facts -> 'op' ->> 'mark_rules' = ?) ORDER BY 2 LIMIT ?`,
-				from, to, kind, want, limit); err != nil {
+				`SELECT e.op, {place} FROM ev e CROSS JOIN op m ON m.seq = e.op WHERE {place} > ? AND {place} <= ? AND e.before = ''
+				AND e.state = 'pending' AND m.kind = ?
+				AND NOT EXISTS (SELECT 1 FROM ev x WHERE x.op = e.op AND x.facts -> 'op' ->> 'mark_rules' = ?) ORDER BY 2 LIMIT ?`,
+				sums.n[by], to, kind, want, limit); err != nil {
 				return err
 			}
 			limit -= len(seqs)
@@ -365,26 +365,21 @@ func (s *Store) Mark(ctx context.Context, rules func(kind string) string, marks 
 			if len(seqs) > 0 || n >= foldFrom {
 				sums.n[by], sums.moved = int(to), append(sums.moved, by)
 			}
-			if err := remarked(tx, seqs, want, marks); err != nil {
+			if len(seqs) == 0 {
+				continue
+			}
+			in, args := among(seqs)
+			all, err := loadAll(tx, ledger.AllParts, `o.seq IN (`+in+`) ORDER BY o.seq`, args...)
+			for _, l := range all {
+				err = errors.Join(err, l.remark(tx, want, marks(*l.o).Values))
+			}
+			if err != nil {
 				return err
 			}
 		}
 		return errors.Join(err, sums.save(tx))
 	})
 	return more, err
-}
-
-// remarked gives operations marks by the rules that are wanted.
-func remarked(tx Tx, seqs []int64, want string, marks func(ledger.Operation) ledger.Marks) error {
-	if len(seqs) == 0 {
-		return nil
-	}
-	in, args := among(seqs)
-	all, err := loadAll(tx, ledger.AllParts, `o.seq IN (`+in+`) ORDER BY o.seq`, args...)
-	for _, l := range all {
-		err = errors.Join(err, l.remark(tx, want, marks(*l.o).Values))
-	}
-	return err
 }
 
 // remark gives an operation marks by the rules that are wanted.

@@ -47,7 +47,7 @@ func sumsOf(tx Tx, most int64) (s sums, err error) {
 	}
 	from, last := int64(s.n[what{place, "", ""}]), int64(math.MaxInt64)
 	if most < last { // as far as nothing can come between any more
-		if last, s.behind, err = upTo(tx, from, most); err != nil {
+		if last, s.behind, err = s.upTo(tx, what{place, "", ""}, most); err != nil {
 			return s, err
 		}
 	}
@@ -81,8 +81,9 @@ const newerQuery = `SELECT o.kind, e.before, e.state, e.facts ->> 'doubt' IS NOT
 // placeName is the name of the place that the sums have come to.
 var placeName = string(list([]string{place, "", ""}))
 
-// upTo is how far the history has come before which nothing can come any more, and how many events that are.
-func upTo(tx Tx, from, most int64) (last, n int64, err error) {
+// upTo is how far history goes on from a place before which nothing can come any more, and how many events that are.
+func (s sums) upTo(tx Tx, of what, most int64) (last, n int64, err error) {
+	from := s.n[of]
 	err = One(tx, []any{&last, &n}, `SELECT coalesce(max(few.at), ?), count(*) FROM (SELECT {place} AS at FROM ev e
 		WHERE {place} > ? AND {place} <= {ended} ORDER BY 1 LIMIT ?) AS few`, from, from, most)
 	return last, n, err

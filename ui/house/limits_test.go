@@ -50,7 +50,7 @@ var large = map[string]int{
 var long = map[string]int{
 	"ledger":                  51,
 	"ledger/digestkey":        2,
-	"ledger/ledgertest":       50,
+	"ledger/ledgertest":       32,
 	"ledger/open":             9,
 	"ledger/outcome":          6,
 	"ledger/postgres":         64,
