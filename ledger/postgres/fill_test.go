@@ -60,7 +60,7 @@ func fill(t testing.TB, operations int) string {
 			%[3]s FROM new JOIN was w ON w.seq = new.was ORDER BY i;
 			%[4]s FROM new JOIN said w ON w.op = new.was ORDER BY i, w.seq;
 			INSERT INTO price (op, downstream, duplicate, miss, odds) SELECT i, 'stripe', 100, 50, 0.4 FROM new WHERE was = 1;
-			INSERT INTO total SELECT json_build_array(state, kind, ''), count(*) FROM op GROUP BY state, kind UNION ALL SELECT json_build_array('seq', '', ''), max(place) FROM ev;
+			INSERT INTO total SELECT format('["%%s","%%s",""]', state, kind), count(*) FROM op GROUP BY state, kind UNION ALL SELECT '["seq","",""]', max(place) FROM ev;
 			INSERT INTO outage (id, scope, kinds, pipelines, classes, gap_ms, opened_at, first_at, last_at) -- all that is in doubt is of these
 			SELECT md5(i::text), 'downstream:stripe', '["stripe.charge","mail.send"]', '[]', '[]', 100000, t, t, t + 100000 FROM new WHERE i %% 2000 = 1;
 			SELECT setval('op_seq', %[2]d), setval('ev_seq', 2 * %[2]d);
