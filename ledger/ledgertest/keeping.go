@@ -135,9 +135,12 @@ func marks(t *testing.T, open Open) {
 			"%s has the marks of its rules, and was given others", o.ID)
 		return ledger.Marks{Values: []string{"INV-" + o.Key}}
 	}
-	for more, rounds := true, 0; more; rounds++ {
+	for more, rounds := true, 0; more || made < 2; rounds++ {
 		more = need.Get(d.s.Mark(ctx, rule, mark, 1))(d)
-		need.Must(d, rounds <= 5, "there is always more to mark")
+		need.Must(d, rounds <= 5 || !more && rounds < 1000, "%d were marked, want 2; more: %t", made, more)
+		if !more && made < 2 { // whatever is written elsewhere on the server has to end first
+			time.Sleep(10 * time.Millisecond)
+		}
 	}
 	need.That(d, made == 2, "%d were marked, want 2", made)
 	by("INV-1", 10, old, two, one) // what it was called before is kept
