@@ -92,7 +92,7 @@ kinds:
 	for _, args := range [][]string{
 		{"policy", "check"}, {"policy", "show"}, {"policy", "show", "echo"}, {"policy", "test"}, {"doctor"}, {"list"}, {"check", id}, {"show", id},
 		{"policy", "try", "echo", "--input", "{}"}, {"policy", "try", "echo", "--op", id},
-		{"policy", "try", "echo", "--op", id, "--send", "--answer", b.file("a.yaml", "exit: 1\nstderr: no such token "+argument+"\n")},
+		{"policy", "try", "echo", "--op", id, "--answer", b.file("a.yaml", "exit: 1\nstderr: no such token "+argument+"\n")},
 		{"retry", id, "--dry-run", "--reason", "x"},
 	} {
 		for _, more := range [][]string{nil, {"--json"}} {

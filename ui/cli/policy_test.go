@@ -59,18 +59,8 @@ func TestPolicyTrySavedAnswers(t *testing.T) {
 	need.Contains(t, b.want(0, "policy", "try", "stripe.charge", "--op", id(1), "--answer", none), "VERDICT   cannot tell: none found")
 	b.failing(2, "usage", "policy", "try", "stripe.charge", "--input", "{", "--answer", none)
 	b.failing(2, "usage", "policy", "try", "stripe.charge", "--op", id(1), "--input", "{}")
-	b.failing(2, "usage", "policy", "try", "stripe.charge", "--input", "{}", "--send")
 	b.failing(1, "no_file", "policy", "try", "stripe.charge", "--input", "{}", "--answer", filepath.Join(b.dir, "none"))
 	b.failing(2, "usage", "policy", "try", "stripe.charge", "--input", "{}", "--answer", b.file("bad.yaml", "status: many\n"))
-}
-
-func TestPolicyTryAnAnswerToTheWrite(t *testing.T) {
-	b := newBench(t)
-	b.policy = b.file("send.yaml", "version: 1\nkinds:\n  k:\n    answer: { refused: status == 402 }\n")
-	for answer, want := range map[string]string{"status: 402": "OUTCOME   failed", "status: 503": "OUTCOME   uncertain: no rule of the kind applies", "status: 201": "OUTCOME   committed"} {
-		out := b.want(0, "policy", "try", "k", "--input", `{"a":1}`, "--send", "--answer", b.file("a.yaml", answer+"\n"))
-		need.That(t, strings.Contains(out, want) && strings.Contains(out, "REFUSED"), "%s:\n%s", answer, out)
-	}
 }
 
 func TestPolicyTryADatabase(t *testing.T) {

@@ -11,18 +11,16 @@ import (
 	"indoubt/ui/ticket"
 )
 
-// trialJSON is what the answers show. Outcome is of an answer to the write,
-// Verdict of those to the check.
+// trialJSON is what the answers show.
 type trialJSON struct {
 	Pages    []pageJSON     `json:"pages"`
 	Found    []effectJSON   `json:"found"`
 	Valid    bool           `json:"valid"`
 	Complete bool           `json:"complete"`
 	Next     bool           `json:"next"`
-	Known    string         `json:"recognises,omitempty"` // by what an effect is recognised
+	Known    string         `json:"recognises"` // by what an effect is recognised
 	Problem  *string        `json:"problem"`
-	Verdict  ledger.Verdict `json:"verdict,omitempty"`
-	Outcome  *string        `json:"outcome"`
+	Verdict  ledger.Verdict `json:"verdict"`
 	Advice   *adviceJSON    `json:"advice"`
 }
 
@@ -210,18 +208,11 @@ func (t trialJSON) write(w *safe.Writer) {
 	if t.Verdict == ledger.NotThere {
 		words = "did not land"
 	}
-	if t.Known != "" {
-		w.Println(safe.Exact("RECOGNISES " + t.Known))
-	}
+	w.Println(safe.Exact("RECOGNISES " + t.Known))
 	line := "VERDICT   " + words
-	if t.Outcome != nil {
-		line = "OUTCOME   " + *t.Outcome
-	}
 	if t.Problem != nil {
 		line += ": " + *t.Problem
 	}
 	w.Println(safe.Exact(line))
-	if t.Advice != nil {
-		w.Println(safe.Exact("ADVICE    " + t.Advice.Verb + ": " + t.Advice.Reason))
-	}
+	w.Println(safe.Exact("ADVICE    " + t.Advice.Verb + ": " + t.Advice.Reason))
 }

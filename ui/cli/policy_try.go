@@ -22,7 +22,6 @@ import (
 type trialOf struct {
 	op, input, token string
 	answers          []string
-	send             bool
 }
 
 // tryCommand makes the check of a kind once.
@@ -43,7 +42,7 @@ With --answer nothing is asked: the answer is read from a file, or from standard
 input (-); the following pages are further --answer. The file is the text of an
 HTTP response as curl -i prints it, a mapping as under tests: in the policy
 (status, headers, body; exit, stdout, stderr; structured, content, isError; rows), or
-else a bare body. With --send it is taken for an answer to the write itself.
+else a bare body.
 
 Exit 0 whatever the verdict is; 3 when there is no such kind or operation, 5 when
 the kind has no check.`,
@@ -62,8 +61,6 @@ the kind has no check.`,
 				return usage("policy try needs an operation or an input to look for", "add --op ID, or --input JSON")
 			case of.op != "" && (of.input != "" || of.token != ""):
 				return usage("--op names the input and the token already", "leave out --input and --token")
-			case of.send && len(of.answers) != 1:
-				return usage("nothing is sent for a trial", "add --answer FILE, once")
 			}
 			p, err := a.policy()
 			if err != nil {
@@ -81,7 +78,6 @@ the kind has no check.`,
 	f.StringVar(&of.input, "input", "", "the input of an operation that was never sent, as JSON")
 	f.StringVar(&of.token, "token", "", "its correlation token (default indoubt-test)")
 	f.StringArrayVar(&of.answers, "answer", nil, "a file with a saved answer, one a page; nothing is asked")
-	f.BoolVar(&of.send, "send", false, "the answer is one to the write, not to the check")
 	_ = cmd.RegisterFlagCompletionFunc("op", completion{a}.ids(nil, false))
 	return cmd
 }
@@ -92,7 +88,7 @@ func (c tryCommand) try(ctx context.Context, p *policy.Policy, kind *policy.Kind
 			return err
 		}
 	}
-	if kind.Read == nil && !of.send {
+	if kind.Read == nil {
 		return &failure{Code: "no_check", Message: fmt.Sprintf("%s has no check", kind.Name), Hint: "write read: for it, and `indoubt policy check`"}
 	}
 	rec, err := c.record(ctx, kind, of)
@@ -105,9 +101,6 @@ func (c tryCommand) try(ctx context.Context, p *policy.Policy, kind *policy.Kind
 	saved, err := c.savedAnswers(of.answers)
 	if err != nil {
 		return err
-	}
-	if of.send {
-		return c.send(ctx, p, kind, rec, saved[0])
 	}
 	now := c.clock()
 	if of.op == "" { // nothing was sent, so no clock runs: all of them have run
@@ -180,24 +173,6 @@ func cannotAsk(err error) error {
 		f.Hint = "export " + missing.Name + ", or try a saved answer: --answer FILE"
 	}
 	return f
-}
-
-// send judges an answer to a write, by the kind's rules and the general one.
-func (c tryCommand) send(ctx context.Context, p *policy.Policy, kind *policy.Kind, rec ledger.Record, saved *policy.SavedAnswer) error {
-	t, page := trialJSON{Found: []effectJSON{}}, pageJSON{}
-	answer := saved.Answer(saved.Via())
-	page.Answer = answerAsJSON(answer)
-	page.Steps = stepsAsJSON(kind.TraceAnswer(ctx, rec, answer))
-	t.Pages = []pageJSON{page}
-	outcome := outcomeOf(ctx, kind, rec, answer)
-	t.Outcome = text(string(outcome))
-	if r, err := kind.JudgeAnswer(ctx, rec, answer); err != nil {
-		t.Problem = text(err.Error())
-	} else if !r.Decided {
-		t.Problem = text("no rule of the kind applies; the general rule decides")
-	}
-	t.withhold(p.Withhold)
-	return c.done("", t, t.write)
 }
 
 // record is the operation that is named, or one that was never sent.
