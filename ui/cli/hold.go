@@ -20,7 +20,6 @@ import (
 type scopeFlags struct {
 	downstream string
 	all        bool
-	anyway     bool // a kind that is not known yet
 }
 
 func (f *scopeFlags) add(cmd *cobra.Command) {
@@ -60,22 +59,20 @@ func newHoldCommand(a *app) *cobra.Command {
 		Long: `Stop every recorder's own repeat, every permission to send again and every bulk run
 for a kind, a downstream or everything. Checks go on, and pipelines with what is new
 or known to have had no effect. A hold on the same scope
-is replaced. A kind that neither the policy nor the ledger knows is refused as a slip;
---anyway holds it before its first use.`,
-		Example: "  indoubt hold --all --reason 'stripe outage, sam is on it'\n  indoubt hold stripe.charge --reason 'wrong amounts' --until 2h\n  indoubt hold new.kind --anyway --reason 'not before monday'",
+is replaced. A kind that neither the policy nor the ledger knows is refused as a slip.`,
+		Example: "  indoubt hold --all --reason 'stripe outage, sam is on it'\n  indoubt hold stripe.charge --reason 'wrong amounts' --until 2h",
 		Args:    maxArgs(1), ValidArgsFunction: first(completion{a}.names("kind")),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			scope, err := which.scope(args)
 			if err != nil {
 				return err
 			}
-			return holdCommand{a}.hold(cmd.Context(), scope, which.anyway, &flags)
+			return holdCommand{a}.hold(cmd.Context(), scope, &flags)
 		},
 	}
 	flags.add(cmd)
 	which.add(cmd)
 	cmd.Flags().StringVar(&flags.until, "until", "", "a duration (2h), a time of day (06:00) or an RFC 3339 time; without it, until released")
-	cmd.Flags().BoolVar(&which.anyway, "anyway", false, "also a kind that is not known yet: before its first use")
 	return cmd
 }
 
@@ -113,7 +110,7 @@ func oneHoldJSON(h ledger.Hold) map[string]any {
 	return map[string]any{"hold": holdJSON{h.Scope, list(h.Kinds), h.Actor, h.Reason, moment(h.CreatedAt), moment(h.Until)}}
 }
 
-func (c holdCommand) hold(ctx context.Context, scope ledger.HoldScope, anyway bool, flags *decideFlags) error {
+func (c holdCommand) hold(ctx context.Context, scope ledger.HoldScope, flags *decideFlags) error {
 	now := c.clock()
 	var ends time.Time
 	if flags.until != "" {
@@ -124,7 +121,7 @@ func (c holdCommand) hold(ctx context.Context, scope ledger.HoldScope, anyway bo
 	}
 	var kinds []string
 	s, run, err := c.scoped(ctx, "hold", []string{string(scope)}, needs{reason: true, silent: true}, flags, func(s ledger.Store, p *policy.Policy) (err error) {
-		kinds, err = c.covered(ctx, s, p, scope, anyway)
+		kinds, err = c.covered(ctx, s, p, scope)
 		return err
 	})
 	if err != nil {
@@ -216,7 +213,7 @@ func held(holds []ledger.Hold) (lines []string) {
 // covered are the kinds that a hold on a downstream names. It refuses a downstream or a
 // kind that neither the policy nor the ledger knows: a slip of the pen would leave
 // everything running.
-func (c holdCommand) covered(ctx context.Context, s ledger.Store, p *policy.Policy, scope ledger.HoldScope, anyway bool) ([]string, error) {
+func (c holdCommand) covered(ctx context.Context, s ledger.Store, p *policy.Policy, scope ledger.HoldScope) ([]string, error) {
 	if downstream, ok := strings.CutPrefix(string(scope), "downstream:"); ok {
 		return c.kindsOf(ctx, s, p, downstream)
 	}
@@ -237,10 +234,9 @@ func (c holdCommand) covered(ctx context.Context, s ledger.Store, p *policy.Poli
 		return nil, nil
 	case !policy.NamesKind(kind):
 		return nil, usage(fmt.Sprintf("`%s` is not the name of a kind; nothing is held", kind), "a kind is like stripe.charge; hold everything: indoubt hold --all")
-	case anyway:
-		return nil, nil
 	}
-	return nil, usage(fmt.Sprintf("neither the policy nor the ledger knows a kind `%s`; nothing is held%s", kind, meant(kind, known)), "before its first use: indoubt hold "+kind+" --anyway\nsee `indoubt policy show`, or hold everything: indoubt hold --all")
+	return nil, usage(fmt.Sprintf("neither the policy nor the ledger knows a kind `%s`; nothing is held%s", kind, meant(kind, known)),
+		"see `indoubt policy show`, or hold everything: indoubt hold --all")
 }
 
 // scoped prepares a decision about a scope or an outage, which the first argument

@@ -168,7 +168,6 @@ report zz
 confirm #1 --reason r --idempotency-key=
 hold bad!kind --reason r
 hold new.kind --reason r
-hold new.kind! --anyway --reason r
 run --kind k --deadline 999d -- true
 begin --kind k --key a --deadline 0s
 begin --kind k --input {"a":1e999}
