@@ -24,7 +24,7 @@ import (
 // mcpFlags say which server the proxy stands in front of.
 type mcpFlags struct {
 	server, scope, url, source, deadline, metrics string
-	headers, headerEnv                            []string
+	headerEnv                                     []string
 }
 
 const maxScope = 200 // bytes of a name that is kept with every call
@@ -58,7 +58,7 @@ answered with an error.
 The configuration of an MCP client is rewritten by indoubt mcp install.`,
 		Example: `  indoubt mcp install claude
   indoubt mcp --server memory -- npx -y @modelcontextprotocol/server-memory
-  indoubt mcp --server tracker --url https://mcp.example.com/mcp --header 'Authorization: Bearer ${env.TRACKER_TOKEN}'`,
+  indoubt mcp --server tracker --url https://mcp.example.com/mcp --header-env Authorization=TRACKER_BEARER`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, name := range []string{"server", "scope"} { // as a variable that is not set gives it
 				if f := cmd.Flags().Lookup(name); f.Changed && f.Value.String() == "" {
@@ -73,8 +73,8 @@ The configuration of an MCP client is rewritten by indoubt mcp install.`,
 	f.StringVar(&flags.server, "server", "", "the server's name in kinds: mcp.NAME.TOOL")
 	f.StringVar(&flags.scope, "scope", "", "which servers are one and the same, however they are started; --server when left out, else the command and directory, or the URL, as written")
 	f.StringVar(&flags.url, "url", "", "the URL of a streamable-HTTP server, instead of a command")
-	f.StringArrayVar(&flags.headers, "header", nil, "a header for the server, as 'NAME: VALUE'; ${env.NAME} in it is read from the environment and stored nowhere")
-	f.StringArrayVar(&flags.headerEnv, "header-env", nil, "a header for the server, as NAME=VARIABLE: its value is read from that variable")
+	f.StringArrayVar(&flags.headerEnv, "header-env", nil,
+		"a header for the server, as NAME=VARIABLE: its value is read from that variable, and stored nowhere")
 	f.StringVar(&flags.source, "source", "", "the agent, or AGENT@RUN (INDOUBT_SOURCE)")
 	f.StringVar(&flags.metrics, "metrics", "", "serve metrics for Prometheus, and /healthz, here, as :9464 (loopback unless a host is given)")
 	f.StringVar(&flags.deadline, "deadline", "", "how long a call may take before it is in doubt; the kind's when left out")
@@ -170,8 +170,8 @@ func (c mcpCommand) server(o *mcpproxy.Options, argv []string, flags mcpFlags) e
 		return usage("mcp takes a command or --url, not both", "")
 	case flags.url == "" && len(argv) == 0:
 		return usage("mcp needs a server", "a command behind two dashes, or --url: indoubt mcp -- npx -y @modelcontextprotocol/server-memory")
-	case flags.url == "" && len(flags.headers)+len(flags.headerEnv) > 0:
-		return usage("--header is for a server behind --url", "a command gets its secrets from the environment")
+	case flags.url == "" && len(flags.headerEnv) > 0:
+		return usage("--header-env is for a server behind --url", "a command gets its secrets from the environment")
 	case flags.url != "":
 		header, err := c.header(flags)
 		if err != nil {
@@ -200,9 +200,7 @@ func (w heedless) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-var envReference = lazyregexp.New(`\$\{env\.([A-Za-z_][A-Za-z0-9_]*)\}`)
-
-// header reads --header and --header-env. A value that is not set is said by its name.
+// header reads --header-env. A value that is not set is said by its name.
 func (c mcpCommand) header(flags mcpFlags) (http.Header, error) {
 	header := http.Header{}
 	for _, given := range flags.headerEnv {
@@ -213,26 +211,6 @@ func (c mcpCommand) header(flags mcpFlags) (http.Header, error) {
 		value := c.env(variable)
 		if value == "" {
 			return nil, usage(fmt.Sprintf("--header-env %s: %s is not set in the environment", name, variable), "")
-		}
-		header.Add(name, value)
-	}
-	for _, line := range flags.headers {
-		name, value, ok := strings.Cut(line, ":")
-		name = strings.TrimSpace(name)
-		if !ok || name == "" {
-			return nil, usage("--header has no NAME: VALUE", "write --header 'Authorization: Bearer ${env.TOKEN}'")
-		}
-		missing := ""
-		value = envReference.ReplaceAllStringFunc(strings.TrimSpace(value), func(reference string) string {
-			variable := envReference.FindStringSubmatch(reference)[1]
-			text := c.env(variable)
-			if text == "" {
-				missing = variable
-			}
-			return text
-		})
-		if missing != "" {
-			return nil, usage(fmt.Sprintf("--header %s: %s is not set in the environment", name, missing), "")
 		}
 		header.Add(name, value)
 	}

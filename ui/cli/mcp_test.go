@@ -165,7 +165,7 @@ func TestI11_NoSecretIsInTheScope(t *testing.T) {
 
 func TestMCPOverHTTP(t *testing.T) {
 	s := newSite(t)
-	s.env = append(s.env, "MCP_SECRET=swordfish-9")
+	s.env = append(s.env, "MCP_SECRET=Bearer swordfish-9")
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var req struct {
 			ID     json.RawMessage
@@ -185,7 +185,7 @@ func TestMCPOverHTTP(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	a := s.agent("--server", "far", "--url", server.URL+"/mcp", "--header", "Authorization: Bearer ${env.MCP_SECRET}")
+	a := s.agent("--server", "far", "--url", server.URL+"/mcp", "--header-env", "Authorization=MCP_SECRET")
 	fmt.Fprintln(a.in, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"clientInfo":{"name":"far-agent","version":"3"}}}`)
 	if _, line := a.call(1, "say"); line != `{"jsonrpc":"2.0","id":1,"result":{"content":[]}}`+"\n" {
 		t.Errorf("answer: %s", line)
@@ -216,9 +216,7 @@ func TestMCPCommandLine(t *testing.T) {
 	}{
 		{nil, 2, "mcp needs a server"},
 		{[]string{"--url", "http://127.0.0.1:1/mcp", "--", "cat"}, 2, "not both"},
-		{[]string{"--header", "A: b", "--", "cat"}, 2, "--header is for a server behind --url"},
-		{[]string{"--url", "http://127.0.0.1:1/mcp", "--header", "A: ${env.NOT_SET_ANYWHERE}"}, 2, "NOT_SET_ANYWHERE is not set"},
-		{[]string{"--url", "http://127.0.0.1:1/mcp", "--header", "no colon"}, 2, "--header"},
+		{[]string{"--header-env", "A=B", "--", "cat"}, 2, "--header-env is for a server behind --url"},
 		{[]string{"--url", "http://127.0.0.1:1/mcp", "--header-env", "A=NOT_SET_ANYWHERE"}, 2, "NOT_SET_ANYWHERE is not set"},
 		{[]string{"--url", "http://127.0.0.1:1/mcp", "--header-env", "A"}, 2, "--header-env"},
 		{[]string{"--url", "ftp://example.com"}, 2, "--url"},

@@ -130,7 +130,7 @@ func (p *Proxy) lostWhy(l *mcpwire.Lost) string {
 	}
 	switch {
 	case l.Refused && l.Status == http.StatusUnauthorized:
-		why += "; indoubt mcp sends what --header gives it, and logs in nowhere by itself"
+		why += "; indoubt mcp sends what --header-env gives it, and logs in nowhere by itself"
 		p.o.Log(why)
 	case l.Refused:
 		why += "; the next call is made in a new one"
