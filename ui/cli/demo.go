@@ -15,14 +15,12 @@ import (
 	"indoubt/reconcile/drill"
 )
 
-// newDemoCommand opens the console over a simulated outage.
 // demoCommand shows a simulated outage.
 type demoCommand struct{ *app }
 
 func newDemoCommand(a *app) *cobra.Command {
 	var seed uint64
 	var dir, at string
-	var noConsole bool
 	cmd := &cobra.Command{
 		Use: "demo", GroupID: groupLook,
 		Short: "Look around in a simulated outage",
@@ -31,20 +29,18 @@ loses answers, and pipelines that write to it. Nothing leaves this machine, and
 nothing is kept but the directory that is named first.
 With --dir of an earlier demo, that one goes on as you left it.
 
-Without a terminal the list is printed instead. With --no-console the world
-stays up until it is interrupted, to be looked at from other terminals.`,
+Without a terminal the list is printed instead.`,
 		Example: "  indoubt demo\n  indoubt demo --seed 7 --dir ./night",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := a.mayChange("make a demo"); err != nil {
 				return err
 			}
-			return demoCommand{a}.demo(cmd.Context(), seed, dir, at, noConsole)
+			return demoCommand{a}.demo(cmd.Context(), seed, dir, at)
 		},
 	}
 	cmd.Flags().Uint64Var(&seed, "seed", 1, "the same seed makes the same night")
 	cmd.Flags().StringVar(&dir, "dir", "", "where everything is kept; a new temporary directory when empty, an earlier demo goes on")
-	cmd.Flags().BoolVar(&noConsole, "no-console", false, "do not open the console, stay up until interrupted")
 	cmd.Flags().StringVar(&at, "at", "", "let the time stand still at this moment, for pictures")
 	_ = cmd.Flags().MarkHidden("at")
 	return cmd
@@ -56,7 +52,7 @@ func demoLedger(ctx context.Context, name string, clock ledger.Clock, actor ledg
 }
 
 // demo makes a world, shows it, and takes it down again.
-func (c demoCommand) demo(ctx context.Context, seed uint64, dir, at string, noConsole bool) (err error) {
+func (c demoCommand) demo(ctx context.Context, seed uint64, dir, at string) (err error) {
 	var still time.Time
 	if at != "" {
 		if still, err = time.Parse(time.RFC3339, at); err != nil {
@@ -83,36 +79,15 @@ func (c demoCommand) demo(ctx context.Context, seed uint64, dir, at string, noCo
 		}
 	}()
 	c.ledgerPath, c.policyPath, c.live = world.LedgerPath, world.PolicyPath, nil
-	if !noConsole && !drawable(c.app) {
+	if !drawable(c.app) {
 		return consoleCommand(c).printInstead(ctx, nil, "")
 	}
 	if still.IsZero() {
 		world.Go()
 	}
-	if !noConsole {
-		c.banner = "demo: a simulated outage"
-		err := consoleCommand(c).fullScreen(ctx, nil, "")
-		said.Printf("To go on with this demo: %s demo --dir '%s'\n", os.Args[0], dir)
-		return err
-	}
-	return c.serve(ctx, world)
-}
-
-// serve keeps the world up without a console, with checks running.
-func (c demoCommand) serve(ctx context.Context, world *drill.World) error {
-	c.out.Println("Look at it from another terminal; Ctrl-C ends it here:")
-	for _, pair := range world.Env {
-		c.out.Printf("  export %s\n", pair)
-	}
-	c.out.Printf("  export INDOUBT_LEDGER=%s INDOUBT_POLICY=%s\n  indoubt\n", world.LedgerPath, world.PolicyPath)
-	s, err := c.ledgerFor(ctx, toChange)
-	if err != nil {
-		return err
-	}
-	err = c.engine(s, c.watchPolicy(ctx, nil).inForce, false, nil).Run(ctx)
-	if ctx.Err() != nil {
-		return nil // interrupted, as announced
-	}
+	c.banner = "demo: a simulated outage"
+	err = consoleCommand(c).fullScreen(ctx, nil, "")
+	said.Printf("To go on with this demo: %s demo --dir '%s'\n", os.Args[0], dir)
 	return err
 }
 
