@@ -162,7 +162,8 @@ func TestI1_E2E_AFullDisk(t *testing.T) {
 			continue
 		}
 		refused++
-		need.That(t, len(r.Err) >= 20 && !strings.Contains(r.Err, "panic"), "exit %d, said %q", r.Exit, r.Err)
+		said := r.Status.Error.Message
+		need.That(t, len(said) >= 20 && !strings.Contains(r.Err, "panic"), "exit %d, said %q%s", r.Exit, said, r.Err)
 	}
 	need.Must(t, refused != 0, "the disk never was full")
 	os.Remove(filepath.Join(disk, "filler"))

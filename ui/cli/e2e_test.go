@@ -233,7 +233,7 @@ func (s *site) writePolicy(text string) {
 type result struct {
 	Exit     int
 	Out, Err string
-	Status   envelope // from --json or from the status descriptor
+	Status   envelope // from --json
 }
 
 type envelope struct {
@@ -277,21 +277,15 @@ type process struct {
 	*testing.T
 	cmd      *exec.Cmd
 	out, err bytes.Buffer
-	status   *os.File
 }
 
 func (s *site) startAs(cmd *exec.Cmd) *process {
 	s.Helper()
 	p := &process{T: s.T, cmd: cmd}
-	read, write, err := os.Pipe()
-	need.OK(s, err)
-	p.status = read
 	cmd.Env, cmd.Dir = s.env, s.dir
 	cmd.Stdout, cmd.Stderr = &p.out, &p.err
-	cmd.ExtraFiles = []*os.File{write} // descriptor 3
 	cmd.WaitDelay = time.Second
 	need.OK(s, cmd.Start())
-	write.Close()
 	s.Cleanup(func() { cmd.Process.Kill() })
 	return p
 }
@@ -307,16 +301,11 @@ func (p *process) finish() result {
 	if p.cmd.Args[0] == program {
 		cli.Ended(p.cmd.Args[1:], r.Exit)
 	}
-	p.status.SetReadDeadline(time.Now().Add(time.Second))
-	var line bytes.Buffer
-	line.ReadFrom(p.status)
-	p.status.Close()
-	text := line.Bytes()
-	if len(bytes.TrimSpace(text)) == 0 {
-		text = []byte(r.Out)
-	}
-	if bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) {
-		json.Unmarshal(text, &r.Status)
+	said := strings.TrimSpace(r.Err) // of run, whose standard output is its command's
+	for _, text := range []string{said[strings.LastIndexByte(said, '\n')+1:], r.Out} {
+		if strings.HasPrefix(strings.TrimSpace(text), "{") {
+			json.Unmarshal([]byte(text), &r.Status)
+		}
 	}
 	return r
 }
@@ -505,7 +494,7 @@ func curl(args []string) (exit int) {
 
 func (s *site) run(kind, key string, command []string) result {
 	s.Helper()
-	return s.do(append([]string{"run", "--kind", kind, "--key", key, "--status-fd", "3"}, command...)...)
+	return s.do(append([]string{"run", "--kind", kind, "--key", key, "--json"}, command...)...)
 }
 
 // effects is how many things really happened whose body holds the text.

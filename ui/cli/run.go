@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strings"
@@ -26,7 +25,6 @@ type runFlags struct {
 	requestFlags
 	timeout  string
 	expand   []string
-	statusFD int
 	doubt    int // exit code of what is in doubt
 	guard    bool
 }
@@ -93,7 +91,6 @@ running when it exits 0 is left alone, but has lost its output: redirect it.`,
 	f.SetInterspersed(false) // what follows the first word is the command's
 	f.StringVar(&flags.timeout, "timeout", "", "end the command after this time; it is in doubt then")
 	f.StringArrayVar(&flags.expand, "expand", nil, "keep ${NAME} as a placeholder in the recorded command, and fill it in at each run")
-	f.IntVar(&flags.statusFD, "status-fd", 0, "write the result as JSON to this file descriptor")
 	f.IntVar(&flags.doubt, "doubt-exit", ownVerdict+exitInDoubt, "exit with this code where it is in doubt and that is recorded; 0 lets a loop go on")
 	f.BoolVar(&flags.guard, "guard", false, "")
 	_ = f.MarkHidden("guard")
@@ -137,16 +134,9 @@ func (c runCommand) run(ctx context.Context, argv []string, flags runFlags) erro
 	if flags.doubt < 0 || flags.doubt > 255 {
 		return usage(fmt.Sprintf("--doubt-exit %d is no exit code", flags.doubt), "write one from 0 to 255")
 	}
-	status, err := statusFile(flags.statusFD)
-	if err != nil {
-		return err
-	}
-	if status != nil && flags.statusFD > 2 {
-		defer status.Close()
-	}
 	r, err := c.recorder(ctx, request.Source, flags.dryRun)
 	if err != nil {
-		return c.failed(status, err)
+		return err
 	}
 	if flags.dryRun {
 		return c.rehearse(ctx, r, req)
@@ -164,13 +154,13 @@ func (c runCommand) run(ctx context.Context, argv []string, flags runFlags) erro
 	ctx = context.WithoutCancel(ctx)
 	res, err := command.Run(ctx, r, req)
 	if err != nil {
-		return c.failed(status, err)
+		return err
 	}
 	exit := res.ExitCode
 	if exit == ownVerdict+exitInDoubt && res.Recorded {
 		exit = flags.doubt
 	}
-	err = c.ended(ctx, status, res, exit)
+	err = c.ended(ctx, res, exit)
 	if res.Interrupted {
 		tellInterrupt()
 	}
@@ -229,17 +219,6 @@ func (c runCommand) rehearse(ctx context.Context, r *record.Recorder, req comman
 	})
 }
 
-// statusFile is the descriptor for the result. The command does not inherit it.
-func statusFile(fd int) (*os.File, error) {
-	if fd == 0 {
-		return nil, nil
-	}
-	if !keepFromCommands(fd) {
-		return nil, usage(fmt.Sprintf("--status-fd %d is not open", fd), "open it in the shell: indoubt run --status-fd 3 … 3>status.json")
-	}
-	return os.NewFile(uintptr(fd), "status"), nil
-}
-
 // runJSON is what became of a run.
 type runJSON struct {
 	begunJSON
@@ -253,9 +232,8 @@ type runJSON struct {
 	TokenSent bool    `json:"token_sent"`
 }
 
-// ended reports a run that exits with a code: to the person on standard error, to
-// the status descriptor as JSON. Standard output belongs to the command.
-func (c runCommand) ended(ctx context.Context, status *os.File, res command.Result, exit int) error {
+// ended reports a run that exits with a code. Standard output belongs to the command.
+func (c runCommand) ended(ctx context.Context, res command.Result, exit int) error {
 	if res.Answer == ledger.AnswerFinished && !res.Part {
 		// To its reader, a terminal too, this is what the command would have said.
 		if _, err := c.rawOut.Write(res.Stored); !errors.Is(err, syscall.EPIPE) {
@@ -272,7 +250,7 @@ func (c runCommand) ended(ctx context.Context, status *os.File, res command.Resu
 		return exitWith(exit)
 	}
 	var data any
-	if status != nil || c.json { // else no one reads it, and the record need not be read again
+	if c.json { // else no one reads it, and the record need not be read again
 		data = c.asJSON(ctx, res, exit)
 	}
 	f, effect := runOutcome(res, data, c.policyToLookBy())
@@ -283,16 +261,15 @@ func (c runCommand) ended(ctx context.Context, status *os.File, res command.Resu
 	if res.ExitCode != 0 {
 		e.Error = f.json()
 	}
-	if status != nil {
-		c.writeStatus(status, e)
-	}
 	switch {
-	case c.json && status == nil && !res.Ran && res.Answer != ledger.AnswerFinished:
+	case c.json && !res.Ran && res.Answer != ledger.AnswerFinished:
 		if err := printJSON(c.out, e); err != nil { // nothing of the command's is on standard output
 			return err
 		}
-	case c.json && status == nil:
-		c.writeStatus(c.errOut, e)
+	case c.json:
+		if err := printJSON(c.errOut, e); err != nil {
+			c.warnf("the result could not be written: %v", err)
+		}
 	case res.ExitCode != 0 && f.Message != "":
 		c.say(f)
 	}
@@ -376,28 +353,6 @@ func runVerdict(res command.Result) (code, message string) {
 		return "in_doubt", fmt.Sprintf("this attempt %s, but an earlier one may have landed", res.Outcome.Outcome)
 	}
 	return string(res.Operation.State), fmt.Sprintf("%s by %s (%s)", res.Operation.State, res.Operation.Actor, res.Operation.Reason)
-}
-
-// failed reports that nothing was run.
-func (c runCommand) failed(status *os.File, err error) error {
-	f := asFailure(err)
-	if f.facts == nil {
-		f.ofSending(f.Code, "")
-	}
-	if status != nil {
-		c.writeStatus(status, envelope{Error: f.json(), Effect: f.Effect, Data: f.Data})
-	}
-	return f
-}
-
-func (c runCommand) writeStatus(w io.Writer, e envelope) {
-	b, err := encode(e)
-	if err == nil {
-		_, err = w.Write(append(b, '\n'))
-	}
-	if err != nil {
-		c.warnf("the status could not be written: %v", err)
-	}
 }
 
 func exitWith(code int) error {
