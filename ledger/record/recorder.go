@@ -25,7 +25,6 @@ type Recorder struct {
 	host    string
 	redact  redactor
 	doubts  doubts
-	fields  fieldNames
 
 	kept    keeping
 	counted counting
@@ -213,7 +212,7 @@ func Unchecked(err error) string {
 
 // begin asks once, under the name that the request has.
 func (r *Recorder) begin(ctx context.Context, w Request, rule KindRule, req ledger.BeginRequest) (ledger.BeginResult, error) {
-	req, err := r.named(ctx, w, rule, req)
+	req, err := named(w, rule, req)
 	if err != nil {
 		return ledger.BeginResult{}, err
 	}
@@ -304,11 +303,11 @@ func (r *Recorder) source(w Request) ledger.Source {
 
 // BeginRequest is what a begin of a request would ask the ledger, with secrets
 // replaced.
-func (r *Recorder) BeginRequest(ctx context.Context, w Request) (ledger.BeginRequest, error) {
+func (r *Recorder) BeginRequest(w Request) (ledger.BeginRequest, error) {
 	rule := r.Rule(w.Kind)
 	req, _, err := r.request(w, rule)
 	if err == nil {
-		req, err = r.named(ctx, w, rule, req)
+		req, err = named(w, rule, req)
 	}
 	return req, err
 }
