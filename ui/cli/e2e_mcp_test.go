@@ -208,7 +208,7 @@ func TestRealMCPServersAnswerTheSameBehindTheProxy(t *testing.T) {
 		})
 	})
 	t.Run("everything", func(t *testing.T) {
-		s := newMCPSite(t, anyPolicy)
+		s := newMCPSite(t, everythingPolicy)
 		s.drive(box, script{Command: tapped("direct", box.everything("stdio")), Steps: everythingSteps})
 		s.drive(box, script{Command: tapped("behind", proxied("everything", box.everything("stdio"))), Steps: everythingSteps})
 		// This server says some things by its own clock, so the order is not always the same.
@@ -216,6 +216,14 @@ func TestRealMCPServersAnswerTheSameBehindTheProxy(t *testing.T) {
 		wantRecorded(t, s.recorded(), everythingRecorded)
 	})
 }
+
+// everythingPolicy names what only reads: the server says that its list has changed, by its own
+// clock, and the client asks for it no more.
+const everythingPolicy = anyPolicy + `kinds:
+  mcp.everything.get-*: { effect: read }
+  mcp.everything.echo: { effect: read }
+  mcp.everything.trigger-long-running-operation: { effect: read }
+`
 
 var everythingSteps = []step{
 	{Method: "tools/list"},

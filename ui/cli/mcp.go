@@ -49,7 +49,7 @@ Which server it is says --scope, else --server, else its command and directory, 
 URL, as it is written: written otherwise, it is another server.
 
 A tool only reads if the policy says so (effect: read), or else if the server says
-so (readOnlyHint). Every other one counts as a write. Without --server, NAME is made of
+so (readOnlyHint) when its client lists the tools. Every other one counts as a write. Without --server, NAME is made of
 --scope, else of the command's words or the URL. The tool indoubt_status_NAME is added,
 so that an agent can ask how calls stand. What could be read as another call than the
 one that is recorded (a member that occurs twice, a batch with a tools/call in it) is

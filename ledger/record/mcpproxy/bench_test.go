@@ -35,6 +35,12 @@ func answerer(f *fake, line []byte) {
 	f.lines <- fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"did put"}]}}`+"\n", frame.ID)
 }
 
+// listTools has the server tell which of its tools only reads.
+func listTools(b *testing.B, say io.Writer, lines *bufio.Reader) {
+	fmt.Fprintln(say, `{"jsonrpc":"2.0","id":"tools","method":"tools/list"}`)
+	need.Get(lines.ReadString('\n'))(b)
+}
+
 func benchmarkCall(b *testing.B, tool string) {
 	in, say := io.Pipe()
 	hear, out := io.Pipe()
@@ -46,6 +52,7 @@ func benchmarkCall(b *testing.B, tool string) {
 	ended := make(chan error, 1)
 	go func() { ended <- p.Run(context.Background()) }()
 	lines := bufio.NewReader(hear)
+	listTools(b, say, lines)
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		fmt.Fprintf(say, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":{"n":%d,"entities":[{"name":"a","observations":["b","c"]}]}}}`+"\n", i, tool, i)
@@ -88,6 +95,7 @@ func benchmarkBigAnswer(b *testing.B, tool, inside string) {
 	ended := make(chan error, 1)
 	go func() { ended <- p.Run(context.Background()) }()
 	lines := bufio.NewReaderSize(hear, 1<<20)
+	listTools(b, say, lines)
 	b.SetBytes(int64(len(inside)))
 	for i := 0; b.Loop(); i++ {
 		fmt.Fprintf(say, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":{"n":%d}}}`+"\n", i, tool, i)

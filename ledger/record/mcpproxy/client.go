@@ -303,9 +303,6 @@ func (p *Proxy) forward(done chan<- struct{}) {
 			p.unreachable(s.frame, p.startErr)
 			continue
 		}
-		if s.frame.Method == "notifications/initialized" {
-			p.tools.mayAskAgain()
-		}
 		if err := p.send(s.line); err != nil {
 			p.unreachable(s.frame, err)
 		}

@@ -54,6 +54,7 @@ func TestI1_WhatCannotBeRecordedIsNotSent(t *testing.T) {
 		t.Fatalf("answer: %s", a.line)
 	}
 	need.Contains(t, <-logged, "disk I/O error")
+	c.listTools()
 	c.ask("2", "get", `{}`).wantDone(t, "get")
 	store.set(nil)
 	c.ask("3", "put", `{}`).wantDone(t, "put")
@@ -277,7 +278,6 @@ func TestI9_ASecondAnswerIsKept(t *testing.T) {
 		}
 	})
 	o.Connect = func(context.Context) (mcpwire.Conn, error) { return conn, nil }
-	o.AskPatience = time.Millisecond
 	c := w.clientWith(o)
 	const calls = 20
 	for i := range calls {
@@ -306,7 +306,6 @@ func TestI9_ASecondAnswerIsKept(t *testing.T) {
 func TestI2_AnAnswerToNothingIsNone(t *testing.T) {
 	w := newWorld(t)
 	o := w.options()
-	o.AskPatience = time.Millisecond
 	conn := newFake(func(f *fake, line []byte) {
 		frame := mcpwire.Parse(line)
 		switch {

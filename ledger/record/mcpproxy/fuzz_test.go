@@ -94,19 +94,12 @@ func frames(t *testing.T, said, answer []byte) {
 	var mu sync.Mutex
 	var sent bytes.Buffer
 	var lines []string
-	annotated := bytes.Contains(answer, []byte(`readOnlyHint`)) // then the server may say that nothing writes
 	conn := newFake(func(f *fake, line []byte) {
 		frame := mcpwire.Parse(line)
-		if bytes.Contains(frame.ID, []byte(`"indoubt-`)) && frame.Method == "tools/list" && annotated {
-			f.lines <- fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":{}}`+"\n", frame.ID)
-			return
-		}
-		if !bytes.Contains(frame.ID, []byte(`"indoubt-`)) {
-			mu.Lock()
-			sent.Write(line)
-			lines = append(lines, strings.TrimSuffix(string(line), "\n"))
-			mu.Unlock()
-		}
+		mu.Lock()
+		sent.Write(line)
+		lines = append(lines, strings.TrimSuffix(string(line), "\n"))
+		mu.Unlock()
 		if frame.ID != nil {
 			f.lines <- fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", frame.ID, answer)
 		}
@@ -117,7 +110,7 @@ func frames(t *testing.T, said, answer []byte) {
 	p := mcpproxy.New(mcpproxy.Options{
 		Recorder: record.New(store, rules, record.Options{}), Store: store, In: bytes.NewReader(said), Out: io.Discard,
 		Connect: func(context.Context) (mcpwire.Conn, error) { return conn, nil }, Server: "s", Scope: "x",
-		AskPatience: 20 * time.Millisecond, InputPatience: 20 * time.Millisecond, Grace: 20 * time.Millisecond,
+		InputPatience: 20 * time.Millisecond, Grace: 20 * time.Millisecond,
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond) // a task may go on
 	defer cancel()

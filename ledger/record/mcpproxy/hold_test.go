@@ -99,6 +99,7 @@ func TestAToolWithASchemaGetsText(t *testing.T) {
 		w.rule.Deadline = 4 * time.Second
 		w.reader = &settling{store: w.store}
 		c := w.client()
+		c.listTools()
 		for i, outcome := range []string{"unknown", "done"} {
 			for tool, structured := range map[string]bool{"pay": false, "silent": true} {
 				id := fmt.Sprintf(`"%s-%d"`, tool, i)
@@ -139,7 +140,6 @@ func TestWhichDoubtsHoldBack(t *testing.T) {
 				w.rule.Deadline = 4 * time.Second
 				o := w.options()
 				calls := 0
-				o.AskPatience = time.Millisecond
 				o.Connect = func(context.Context) (mcpwire.Conn, error) {
 					return newFake(func(f *fake, line []byte) {
 						frame := mcpwire.Parse(line)

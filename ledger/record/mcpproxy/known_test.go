@@ -2,7 +2,6 @@ package mcpproxy_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,45 +12,6 @@ import (
 	"indoubt/ledger/record"
 	"indoubt/ledger/wire/mcpwire"
 )
-
-// TestAReadIsKnownBeforeItIsJudged: a server that says right after the handshake
-// that its list has changed, and takes its time to tell it, has told of its reads
-// before the first call is decided on. What was asked before the change says nothing.
-func TestAReadIsKnownBeforeItIsJudged(t *testing.T) {
-	for _, first := range []string{`"readOnlyHint":true`, `"readOnlyHint":false`} {
-		w := newWorld(t)
-		asked := 0
-		tools := func(f *fake, id json.RawMessage, hint string) {
-			f.lines <- fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"look","annotations":{%s}}]}}`, id, hint)
-		}
-		o := w.options()
-		o.Connect = func(context.Context) (mcpwire.Conn, error) {
-			return newFake(func(f *fake, line []byte) {
-				switch frame := mcpwire.Parse(line); frame.Method {
-				case "tools/list":
-					if asked++; asked == 1 {
-						f.lines <- []byte(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
-						tools(f, frame.ID, first)
-						return
-					}
-					tools(f, frame.ID, `"readOnlyHint":true`)
-				case "tools/call":
-					f.lines <- fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"did look"}]}}`, frame.ID)
-				}
-			}), nil
-		}
-		c := w.clientWith(o)
-		c.call("1", "look", `{}`)
-		if line := c.hear(); !strings.Contains(line, "list_changed") {
-			t.Fatalf("the change is not passed on: %s", line)
-		}
-		c.answered("1").wantDone(t, "look")
-		need.Equal(t, len(w.operations()), 0, first, "a read is recorded")
-		if err := c.leave(); err != nil || asked != 2 {
-			t.Errorf("asked %d times, %v", asked, err)
-		}
-	}
-}
 
 // TestI1_AClientsOldListIsNotLearnt: an answer to the client that was asked for
 // before the list changed.

@@ -61,11 +61,7 @@ func TestI2_AnAnswerThatCanBeReadInTwoWays(t *testing.T) {
 		o := w.options()
 		o.Connect = func(context.Context) (mcpwire.Conn, error) {
 			return newFake(func(f *fake, line []byte) {
-				said, asked := result, mcpwire.Parse(line)
-				if asked.Method == "tools/list" {
-					said = `{"tools":[{"name":"put"}]}`
-				}
-				f.lines <- fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":%s}`, asked.ID, said)
+				f.lines <- fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":%s}`, mcpwire.Parse(line).ID, result)
 			}), nil
 		}
 		c := w.clientWith(o)

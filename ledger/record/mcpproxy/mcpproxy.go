@@ -16,8 +16,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -42,11 +40,10 @@ type Options struct {
 	Deadline time.Duration // of a call; 0: the kind's
 	Log      func(string)  // one line about what cannot be said to the client; may be nil
 
-	// AskPatience is how long a call waits for the server to say whether its tool
-	// only reads; InputPatience how long an attempt stays in flight that was
-	// answered with a question; Grace how long outstanding calls may take after
-	// the context has ended. Zero: 2 s, 15 min, 1.5 s.
-	AskPatience, InputPatience, Grace time.Duration
+	// InputPatience is how long an attempt stays in flight that was answered with a
+	// question; Grace how long outstanding calls may take after the context has ended.
+	// Zero: 15 min, 1.5 s.
+	InputPatience, Grace time.Duration
 	// News is how long after it was settled a landing that the proxy tells of in its
 	// own words answers every identical call; later it answers one. Zero: 24 h.
 	News time.Duration
@@ -79,7 +76,6 @@ type lifetime struct {
 type Proxy struct {
 	o       Options
 	session string // of this proxy's life
-	prefix  string // of the ids of its own requests
 	status  string // what the tool is called that tells how calls stand
 
 	conn     mcpwire.Conn
@@ -97,9 +93,7 @@ type Proxy struct {
 	flights map[string]*flight // client requests by id
 	client  string             // who it is, by its own word
 	ended   []string           // ids of answered calls still in flights, oldest first
-	own     map[string]chan mcpwire.Frame
-	asked   int64 // own requests made
-	closing bool  // no new calls are taken
+	closing bool               // no new calls are taken
 
 	lifetime
 
@@ -116,16 +110,15 @@ func New(o Options) *Proxy {
 	for _, d := range []struct {
 		value *time.Duration
 		usual time.Duration
-	}{{&o.AskPatience, 2 * time.Second}, {&o.InputPatience, 15 * time.Minute}, {&o.Grace, 1500 * time.Millisecond}, {&o.News, 24 * time.Hour}, {&o.HoldPatience, 45 * time.Second}, {&o.Progress, 5 * time.Second}} {
+	}{{&o.InputPatience, 15 * time.Minute}, {&o.Grace, 1500 * time.Millisecond}, {&o.News, 24 * time.Hour}, {&o.HoldPatience, 45 * time.Second}, {&o.Progress, 5 * time.Second}} {
 		if *d.value <= 0 {
 			*d.value = d.usual
 		}
 	}
 	return &Proxy{
-		o: o, session: ledger.NewID(), prefix: "indoubt-" + strconv.FormatUint(rand.Uint64(), 36) + "-",
-		status: statusName(o.Server),
-		gone:   make(chan struct{}), out: lineWriter{to: o.Out}, queue: make(chan *slot, queueLength),
-		flights: map[string]*flight{}, own: map[string]chan mcpwire.Frame{},
+		o: o, session: ledger.NewID(), status: statusName(o.Server),
+		gone: make(chan struct{}), out: lineWriter{to: o.Out}, queue: make(chan *slot, queueLength),
+		flights: map[string]*flight{},
 	}
 }
 

@@ -12,53 +12,20 @@ import (
 	"indoubt/ledger/record"
 )
 
-func TestACallWithoutInitialize(t *testing.T) {
-	for _, mode := range []string{"", "strict", "mute"} {
-		t.Run(mode, func(t *testing.T) {
-			inABubble(t, func(t *testing.T) {
-				w := newWorld(t)
-				w.mode = mode
-				o := w.options()
-				if mode == "mute" { // it never tells of its tools; the others are waited for
-					o.AskPatience = 300 * time.Millisecond
-				}
-				c := w.clientWith(o)
-				c.ask("0", "put", `{"a":1}`).wantDone(t, "put")
-				w.wantState(w.only(), ledger.Committed)
-				c.ask("1", "get", `{"a":1}`).wantDone(t, "get")
-				want := 1 // where the server says that get only reads
-				if mode != "" {
-					want = 2
-				}
-				need.Equal(t, len(w.operations()), want)
-				if err := c.leave(); err != nil {
-					t.Error(err)
-				}
-			})
-		})
-	}
-}
-
-func TestAnnotationsAreAskedForAgain(t *testing.T) {
+// A tool counts as a write until the server has told its client that it only reads.
+func TestI1_AToolIsAWriteUntilItIsListed(t *testing.T) {
 	w := newWorld(t)
-	w.mode = "strict"
 	c := w.client()
-	c.ask("1", "get", `{}`)
-	if n := len(w.operations()); n != 1 {
-		t.Fatalf("%d operations: a server that says nothing has tools that write", n)
-	}
-	c.say(`{"jsonrpc":"2.0","id":2,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`)
-	c.answered("2")
-	c.say(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
-	c.say(`{"jsonrpc":"2.0","id":3,"method":"ping"}`)
-	c.answered("3")
-	c.ask("4", "get", `{"b":1}`)
-	need.Equal(t, len(w.operations()), 1, "operations: it was not asked again")
+	c.ask("0", "get", `{"a":1}`).wantDone(t, "get")
+	w.wantState(w.only(), ledger.Committed)
+	c.listTools()
+	c.ask("2", "get", `{"a":2}`).wantDone(t, "get")
+	need.Equal(t, len(w.operations()), 1)
+	need.OK(t, c.leave())
 }
 
 func TestPolicyBeforeAnnotations(t *testing.T) {
 	w := newWorld(t)
-	w.mode = "mute"
 	w.rules = map[string]record.KindRule{"get": {Access: "write"}, "put": {Access: "read"}}
 	c := w.client()
 	c.ask("1", "put", `{}`).wantDone(t, "put")

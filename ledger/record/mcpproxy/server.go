@@ -62,7 +62,7 @@ func (p *Proxy) came(line []byte, f mcpwire.Frame) {
 	p.reply(line)
 }
 
-// concerned reports whether one of a batch's answers is ours, or a recorded call's.
+// concerned reports whether one of a batch's answers is a recorded call's, or a list of tools.
 func (p *Proxy) concerned(elements []mcpwire.Frame) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -71,7 +71,7 @@ func (p *Proxy) concerned(elements []mcpwire.Frame) bool {
 			continue
 		}
 		fl := p.flights[mcpwire.IDKey(e.ID)]
-		if p.own[textOf(e.ID)] != nil || fl != nil && (fl.call != nil || fl.method == "tools/list") {
+		if fl != nil && (fl.call != nil || fl.method == "tools/list") {
 			return true
 		}
 	}
@@ -80,9 +80,6 @@ func (p *Proxy) concerned(elements []mcpwire.Frame) bool {
 
 // cameBack passes a response on, or takes it as a recorded call's.
 func (p *Proxy) cameBack(line []byte, f mcpwire.Frame) {
-	if p.answered(f) {
-		return
-	}
 	fl := p.landed(f.ID)
 	switch {
 	case fl == nil:
@@ -102,9 +99,6 @@ func (p *Proxy) cameBack(line []byte, f mcpwire.Frame) {
 
 // lost is told of a request whose answer will not come.
 func (p *Proxy) lost(l *mcpwire.Lost) {
-	if p.answered(mcpwire.Frame{ID: l.ID, Members: map[string]json.RawMessage{"error": json.RawMessage("null")}}) {
-		return
-	}
 	fl := p.landed(l.ID)
 	if fl == nil {
 		return

@@ -38,7 +38,6 @@ type scripted struct {
 	mu               sync.Mutex
 	journal, effects string
 	mode             map[string]bool
-	initialized      bool
 	tasks            map[string]string // id → arguments of what works on
 	polls            map[string]int
 	asked            int
@@ -138,7 +137,6 @@ func (s *scripted) take(line string) {
 	}
 	switch r.Method {
 	case "initialize":
-		s.initialized = true
 		s.say(`{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"scripted","version":"1"}}}`, r.ID)
 	case "ping":
 		s.say(`{"jsonrpc":"2.0","id":%s,"result":{}}`, r.ID)
@@ -157,9 +155,6 @@ const listed = `{"name":"get","inputSchema":{"type":"object"},"annotations":{"re
 
 func (s *scripted) list(r request) {
 	switch {
-	case s.mode["mute"]:
-	case s.mode["strict"] && !s.initialized:
-		s.say(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32602,"message":"Received request before initialization was complete"}}`, r.ID)
 	case r.Params.Cursor == "":
 		s.say(`{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"put","inputSchema":{"type":"object"}},{"name":"silent","inputSchema":{"type":"object"}},{"name":"pay","inputSchema":{"type":"object"},"outputSchema":{"type":"object","required":["paid"]}}],"nextCursor":"2"}}`, r.ID)
 	default:

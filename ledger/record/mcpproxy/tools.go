@@ -2,32 +2,22 @@ package mcpproxy
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
-	"fmt"
-	"strings"
 	"sync"
-	"time"
 
 	"indoubt/ledger/wire/mcpwire"
 )
 
-// tools is what is known of the server's tools.
+// tools is what the server has told its client of its tools. One that it told nothing of counts
+// as a write.
 type tools struct {
 	mu       sync.Mutex
 	readOnly map[string]bool // by name: it says that it only reads
 	// schema tells by name whether it has ever declared an output schema. It outlives
 	// the list: the client may go by an older one.
-	schema   map[string]bool
-	lists    int           // how often the list is said to have changed
-	asking   chan struct{} // closed when the question under way is answered
-	notUntil time.Time     // before that it is not worth asking again
+	schema map[string]bool
+	lists  int // how often the list is said to have changed
 }
-
-const (
-	askAgain = 30 * time.Second
-	maxPages = 100
-)
 
 // learn takes a page of a list of tools in, unless the list has changed since. One
 // that was listed as a write stays one until then.
@@ -64,7 +54,7 @@ func saysReadOnly(annotations json.RawMessage) bool {
 func (t *tools) forget() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.readOnly, t.notUntil = nil, time.Time{}
+	t.readOnly = nil
 	t.lists++
 }
 
@@ -73,12 +63,6 @@ func (t *tools) list() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.lists
-}
-
-func (t *tools) mayAskAgain() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.notUntil = time.Time{}
 }
 
 func (t *tools) known(name string) (readOnly, known bool) {
@@ -95,82 +79,6 @@ func (t *tools) declares(name string) (schema, known bool) {
 	defer t.mu.Unlock()
 	schema, known = t.schema[name]
 	return schema, known
-}
-
-// reads reports whether the server says that a tool only reads, asking it where
-// nothing is known, and again where the list changes under the question. No answer
-// in time is no: unannotated is a write.
-func (p *Proxy) reads(ctx context.Context, name string, meta json.RawMessage) bool {
-	timer := time.NewTimer(p.o.AskPatience)
-	defer timer.Stop()
-	for {
-		readOnly, known := p.tools.known(name)
-		if known || p.conn == nil {
-			return readOnly
-		}
-		asking := p.asking(meta)
-		if asking == nil {
-			return false
-		}
-		select {
-		case <-asking:
-			continue
-		case <-timer.C:
-		case <-ctx.Done():
-		}
-		readOnly, _ = p.tools.known(name) // a page may have come
-		return readOnly
-	}
-}
-
-// asking asks the server for its tools, unless that is under way. It is nil where that
-// is not worth it, and else closed when the list is there or will not come.
-func (p *Proxy) asking(meta json.RawMessage) <-chan struct{} {
-	t := &p.tools
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.asking != nil {
-		return t.asking
-	}
-	if time.Now().Before(t.notUntil) {
-		return nil
-	}
-	asking := make(chan struct{})
-	t.asking, t.notUntil = asking, time.Now().Add(askAgain)
-	go func() {
-		p.listTools(meta)
-		t.mu.Lock()
-		t.asking = nil
-		t.mu.Unlock()
-		close(asking)
-	}()
-	return asking
-}
-
-// listTools asks the server for its tools, page by page.
-func (p *Proxy) listTools(meta json.RawMessage) {
-	current := p.tools.list()
-	cursor := json.RawMessage(nil)
-	for page := 0; page < maxPages; page++ {
-		params := map[string]json.RawMessage{}
-		if cursor != nil {
-			params["cursor"] = cursor
-		}
-		// A slow answer is still worth having: later calls look at what is known.
-		f, err := p.ask("tools/list", params, meta, 4*p.o.AskPatience)
-		if err != nil || f.Members["error"] != nil {
-			return
-		}
-		list, next, ok := toolsPage(f.Members["result"])
-		if !ok {
-			return
-		}
-		p.tools.learn(list, current)
-		if next == nil || bytes.Equal(next, cursor) {
-			return
-		}
-		cursor = next
-	}
 }
 
 // toolsPage reads a tools/list result. next is the cursor, nil on the last page.
@@ -201,86 +109,6 @@ func (p *Proxy) listed(line []byte, f mcpwire.Frame, asked int) []byte {
 		return out
 	}
 	return line
-}
-
-// ask sends a request of the proxy's own and returns the response, which goes no
-// further. meta is the _meta of the client's call that made it necessary.
-func (p *Proxy) ask(method string, params map[string]json.RawMessage, meta json.RawMessage, patience time.Duration) (mcpwire.Frame, error) {
-	if kept := requestMeta(meta); kept != nil {
-		params["_meta"] = kept
-	}
-	text, err := json.Marshal(params)
-	if err != nil {
-		return mcpwire.Frame{}, err
-	}
-	answer := make(chan mcpwire.Frame, 1)
-	p.mu.Lock()
-	p.asked++
-	id := fmt.Sprintf("%s%d", p.prefix, p.asked)
-	p.own[id] = answer
-	p.mu.Unlock()
-	defer func() {
-		p.mu.Lock()
-		delete(p.own, id)
-		p.mu.Unlock()
-	}()
-	ctx, cancel := context.WithTimeout(p.ctx, patience)
-	defer cancel()
-	line := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%q,"method":%q,"params":%s}`+"\n", id, method, text)
-	if _, err := p.conn.Send(ctx, line); err != nil {
-		return mcpwire.Frame{}, err
-	}
-	select {
-	case f, ok := <-answer:
-		if !ok {
-			return f, ErrServerGone
-		}
-		return f, nil
-	case <-ctx.Done():
-		return mcpwire.Frame{}, ctx.Err()
-	case <-p.gone:
-		return mcpwire.Frame{}, ErrServerGone
-	}
-}
-
-// answered takes the answer to a question of our own; a late one is only swallowed.
-func (p *Proxy) answered(f mcpwire.Frame) bool {
-	id := textOf(f.ID)
-	if !strings.HasPrefix(id, p.prefix) {
-		return false
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if answer := p.own[id]; answer != nil {
-		select {
-		case answer <- f:
-		default:
-		}
-	}
-	return true
-}
-
-// requestMeta is what revision 2026-07-28 wants in every request: the client's
-// own words about itself, without what belongs to one call.
-func requestMeta(meta json.RawMessage) json.RawMessage {
-	m, ok := once(meta)
-	if !ok {
-		return nil
-	}
-	kept := map[string]json.RawMessage{}
-	for name, value := range m {
-		if strings.HasPrefix(name, "io.modelcontextprotocol/") {
-			kept[name] = value
-		}
-	}
-	if len(kept) == 0 {
-		return nil
-	}
-	text, err := json.Marshal(kept)
-	if err != nil {
-		return nil
-	}
-	return text
 }
 
 // once reads an object's members, and reports whether none occurs twice. A map

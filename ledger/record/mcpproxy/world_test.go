@@ -99,7 +99,7 @@ func (w *world) environment(role string) []string {
 func (w *world) options() mcpproxy.Options {
 	return mcpproxy.Options{
 		Recorder: record.New(w.store, record.RulesFunc(w.ruleOf), record.Options{Reader: w.reader}),
-		Store:    w.store, Connect: w.server, Server: "scripted", Scope: "mcp:test", AskPatience: 30 * time.Second,
+		Store:    w.store, Connect: w.server, Server: "scripted", Scope: "mcp:test",
 	}
 }
 
@@ -110,6 +110,15 @@ type client struct {
 	lines chan string
 	ended chan error // what Run returned
 	stop  context.CancelFunc
+}
+
+// listTools asks the scripted server for its tools, of which there are two pages.
+func (c *client) listTools() {
+	c.Helper()
+	for page, params := range map[string]string{"one": `{}`, "two": `{"cursor":"2"}`} {
+		c.say(`{"jsonrpc":"2.0","id":"` + page + `","method":"tools/list","params":` + params + `}`)
+		c.answered(`"` + page + `"`)
+	}
 }
 
 func (w *world) client() *client { return w.clientWith(w.options()) }
