@@ -66,7 +66,6 @@ type Result struct {
 // either, the error is a *DoubtError and the Result holds what send gave.
 func Do(ctx context.Context, r *Recorder, w Request, send func(context.Context, Call) (Result, error)) (Result, error) {
 	res, err := r.BeginToSend(ctx, w)
-	r.Told(w, res, err)
 	if err != nil {
 		return Result{}, err
 	}

@@ -26,9 +26,8 @@ type Recorder struct {
 	redact  redactor
 	doubts  doubts
 
-	kept    keeping
-	counted counting
-	sent    remembered
+	kept keeping
+	sent remembered
 
 	mu      sync.Mutex
 	secrets map[string][]string // by live attempt: values that must not be stored
@@ -73,18 +72,7 @@ func (r *Recorder) Rule(kind string) KindRule {
 // Sender that is none of tellsKeySent is trusted to, those only with KeySent.
 func (r *Recorder) Begin(ctx context.Context, w Request) (ledger.BeginResult, error) {
 	res, err := r.BeginToSend(ctx, w)
-	r.Told(w, res, err)
 	return res.BeginResult, err
-}
-
-// Told counts what a request was told. A sender in this process may ask several times
-// before it tells its caller, who hears the last answer alone.
-func (r *Recorder) Told(w Request, b Begun, err error) {
-	answer := string(b.Answer)
-	if err != nil {
-		answer = "error"
-	}
-	r.counted.add(r.source(w), w.Kind, answer, "")
 }
 
 // tellsKeySent are the senders that say of each request whether the key went with it.
@@ -100,8 +88,7 @@ type Begun struct {
 	Until SendDeadline
 }
 
-// BeginToSend is Begin for a sender in this process, which says with Told what it told
-// its caller.
+// BeginToSend is Begin for a sender in this process.
 func (r *Recorder) BeginToSend(ctx context.Context, w Request) (Begun, error) {
 	b, err := r.beginToSend(ctx, w)
 	if ledger.ByOlder(err) && r.options.Renew != nil { // by now another policy is in force, which may name it otherwise
@@ -410,9 +397,6 @@ func (r *Recorder) Settle(ctx context.Context, req ledger.SettleRequest) (ledger
 	}
 	if req.Outcome != ledger.OutcomeUncertain { // else a late answer may come
 		r.forget(req.AttemptID)
-	}
-	if !applied.Noop {
-		r.counted.add(applied.After.Source, applied.After.Kind, "", req.Outcome)
 	}
 	return applied, nil
 }

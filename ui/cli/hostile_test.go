@@ -306,7 +306,7 @@ func TestI11_NoHostileByteReachesATerminal(t *testing.T) {
 		"mcp":           {{"--", "/none/" + hostile}, {"--server", hostile, "--", "false", hostile}, {"--url", "http://127.0.0.1:1/" + hostile}},
 		"mcp install":   {{client}, {client, "--yes"}, {client, "--server", hostile}, {hostile}},
 		"mcp uninstall": {{client, "--yes"}, {hostile}},
-		"http":          {{"--listen", port, "--upstream", answers.URL}, {"--listen", hostile, "--upstream", answers.URL}, {"--metrics", hostile, "--upstream", answers.URL}, {"--upstream", "http://x/" + hostile}},
+		"http":          {{"--listen", port, "--upstream", answers.URL}, {"--listen", hostile, "--upstream", answers.URL}, {"--upstream", "http://x/" + hostile}},
 		"demo":          {{"--seed", "x" + hostile}, {"--at", hostile}},
 		"init":          {{}, {"--home", hostile, "--dry-run"}},
 		"adopt":         {{}, {"--dry-run"}},

@@ -25,10 +25,10 @@ import (
 
 // httpFlags are what the HTTP proxy takes.
 type httpFlags struct {
-	listen, upstream, source, scope, grace, metrics string
-	hosts                                           []string
-	maxBody                                         int
-	requireKey, remote, quiet                       bool
+	listen, upstream, source, scope, grace string
+	hosts                                  []string
+	maxBody                                int
+	requireKey, remote, quiet              bool
 }
 
 func newHTTPCommand(a *app) *cobra.Command {
@@ -71,7 +71,6 @@ On SIGTERM nothing new is taken; what is in flight may finish for --grace.`,
 	f.StringArrayVar(&flags.hosts, "allow-host", nil, "a name by which clients may call this proxy, beside addresses, localhost, this machine's name and the upstream's")
 	f.BoolVar(&flags.requireKey, "require-key", false, "refuse a write without an Idempotency-Key, where the policy makes none")
 	f.IntVar(&flags.maxBody, "max-body", roundtrip.DefaultMaxRequest>>20, "the longest body of a write, in MiB")
-	f.StringVar(&flags.metrics, "metrics", "", "serve metrics for Prometheus, and /healthz, here, as :9464 (loopback unless a host is given)")
 	f.StringVar(&flags.grace, "grace", "10s", "how long what is in flight may finish after SIGTERM")
 	f.BoolVar(&flags.remote, "allow-remote", false, "listen beyond this machine: every client that reaches it can write to the upstream")
 	f.BoolVarP(&flags.quiet, "quiet", "q", false, "do not log each write on standard error")
@@ -105,9 +104,6 @@ func serveHTTP(ctx context.Context, a *app, flags httpFlags) error {
 	defer l.Close()
 	if itself(l.Addr(), upstream) {
 		return usage("--upstream is the address of this proxy itself", "name the server that the requests are for")
-	}
-	if err := recorderMetrics(ctx, a, flags.metrics, recorder, live); err != nil {
-		return err
 	}
 	writes := &writeLog{a: a, live: live, quiet: flags.quiet}
 	proxy, err := httpproxy.New(httpproxy.Options{

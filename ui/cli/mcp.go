@@ -23,8 +23,8 @@ import (
 
 // mcpFlags say which server the proxy stands in front of.
 type mcpFlags struct {
-	server, scope, url, source, deadline, metrics string
-	headerEnv                                     []string
+	server, scope, url, source, deadline string
+	headerEnv                            []string
 }
 
 const maxScope = 200 // bytes of a name that is kept with every call
@@ -76,7 +76,6 @@ The configuration of an MCP client is rewritten by indoubt mcp install.`,
 	f.StringArrayVar(&flags.headerEnv, "header-env", nil,
 		"a header for the server, as NAME=VARIABLE: its value is read from that variable, and stored nowhere")
 	f.StringVar(&flags.source, "source", "", "the agent, or AGENT@RUN (INDOUBT_SOURCE)")
-	f.StringVar(&flags.metrics, "metrics", "", "serve metrics for Prometheus, and /healthz, here, as :9464 (loopback unless a host is given)")
 	f.StringVar(&flags.deadline, "deadline", "", "how long a call may take before it is in doubt; the kind's when left out")
 	cmd.AddCommand(newMCPInstallCommand(a, false), newMCPInstallCommand(a, true))
 	return cmd
@@ -233,5 +232,5 @@ func (c mcpCommand) record(ctx context.Context, o *mcpproxy.Options, flags mcpFl
 	o.Store = store
 	o.Recorder = record.New(store, recordingRules(live.numbered), record.Options{Actor: c.machine(from.Pipeline, osUser(), "agent"), Source: from, Clock: c.clock, Log: c.tell, Elsewhere: elsewhere(c.app), Renew: live.look,
 		Reader: readNow{c.guard(ctx, store, live)}})
-	return recorderMetrics(ctx, c.app, flags.metrics, o.Recorder, live)
+	return nil
 }

@@ -18,16 +18,21 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/open"
-	"indoubt/ledger/record"
 	"indoubt/ledger/record/httpproxy"
 	"indoubt/reconcile"
 	"indoubt/ui/safe"
 )
 
-// serveMetrics answers GET /metrics with what is written, in the text format of
-// Prometheus, and GET /healthz, until ctx ends. An address without a host is this
-// machine's loopback: metrics tell what a house sells.
-func (a *app) serveMetrics(ctx context.Context, addr string, s ledger.Store, write func(context.Context, *exposition) error) (shown string, done <-chan struct{}, err error) {
+// serveEngine answers GET /metrics with what the ledger holds and what an engine has done, in the
+// text format of Prometheus, and GET /healthz, until ctx ends. An address without a host is this
+// machine's loopback: metrics tell what a house sells. problem is why the policy's file is not in
+// force, or nil.
+func serveEngine(ctx context.Context, a *app, addr string, s ledger.Store, engine *reconcile.Engine,
+	problem func() error) (shown string, done <-chan struct{}, err error) {
+	at, err := a.place()
+	if err != nil {
+		return "", nil, err
+	}
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		if _, bad := strconv.Atoi(addr); bad != nil {
@@ -65,7 +70,7 @@ func (a *app) serveMetrics(ctx context.Context, addr string, s ledger.Store, wri
 		m := exposition{w: w}
 		m.family("indoubt_build_info", "gauge", "1, with the version of the program.")
 		m.sample(1, "version", cmp.Or(release, "development"), "go", runtime.Version())
-		return cmp.Or(write(ctx, &m), m.err)
+		return cmp.Or(writeMetrics(ctx, &m, s, engine, problem(), at, a.clock()), m.err)
 	})
 	serve("/healthz", "text/plain; charset=utf-8", func(ctx context.Context, w io.Writer) error {
 		info, err := s.Info(ctx)
@@ -75,7 +80,8 @@ func (a *app) serveMetrics(ctx context.Context, addr string, s ledger.Store, wri
 		fmt.Fprintln(w, "ok")
 		return err
 	})
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute}
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
+		WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute}
 	ended := make(chan struct{})
 	go func() { _ = server.Serve(listener) }()
 	go func() {
@@ -88,55 +94,6 @@ func (a *app) serveMetrics(ctx context.Context, addr string, s ledger.Store, wri
 		}
 	}()
 	return "http://" + listener.Addr().String() + "/metrics", ended, nil
-}
-
-// serveEngine serves what the ledger holds and what an engine has done. problem is
-// why the policy's file is not in force, or nil.
-func serveEngine(ctx context.Context, a *app, addr string, s ledger.Store, engine *reconcile.Engine, problem func() error) (shown string, done <-chan struct{}, err error) {
-	at, err := a.place()
-	if err != nil {
-		return "", nil, err
-	}
-	return a.serveMetrics(ctx, addr, s, func(ctx context.Context, m *exposition) error {
-		return writeMetrics(ctx, m, s, engine, problem(), at, a.clock())
-	})
-}
-
-// recorderMetrics serves what a recorder has done, where an address is given.
-func recorderMetrics(ctx context.Context, a *app, addr string, r *record.Recorder, live *livePolicy) error {
-	if addr == "" {
-		return nil
-	}
-	shown, _, err := a.serveMetrics(ctx, addr, r.Store(), func(_ context.Context, m *exposition) error {
-		recorded(m, r.Counts())
-		policyMetrics(m, live.problem())
-		return nil
-	})
-	if err == nil {
-		a.errOut.Println("metrics at " + shown)
-	}
-	return err
-}
-
-// recorded says what callers were told, and what became of attempts.
-func recorded(m *exposition, counts []record.Count) {
-	m.family("indoubt_requests_total", "counter", "Requests to write, by pipeline, kind and what the caller was told: begun, or why nothing was sent.")
-	for _, c := range counts {
-		if c.Answer != "" {
-			m.sample(float64(c.N), "source", c.Source, "kind", c.Kind, "answer", c.Answer)
-		}
-	}
-	m.family("indoubt_attempts_total", "counter", "Attempts that ended, by pipeline, kind and outcome.")
-	for _, c := range counts {
-		if c.Outcome != "" {
-			m.sample(float64(c.N), "source", c.Source, "kind", c.Kind, "outcome", c.Outcome)
-		}
-	}
-}
-
-func policyMetrics(m *exposition, problem error) {
-	m.family("indoubt_policy_not_taken", "gauge", "1 while the policy file is broken, or was not put in force.")
-	m.flag(problem != nil)
 }
 
 // writeMetrics writes what the ledger holds and what this engine has done.
@@ -182,7 +139,8 @@ func writeMetrics(ctx context.Context, m *exposition, s ledger.Store, engine *re
 	}
 	m.family("indoubt_failover", "gauge", "1 while the database of the ledger is another one than it was adopted in: nothing is begun or allowed.")
 	m.flag(!info.Failover.At.IsZero())
-	policyMetrics(m, problem)
+	m.family("indoubt_policy_not_taken", "gauge", "1 while the policy file is broken, or was not put in force.")
+	m.flag(problem != nil)
 	storageMetrics(m, at)
 	engineMetrics(m, engine)
 	return nil

@@ -246,11 +246,6 @@ func stamp(t time.Time) string {
 // redacted reports whether parts of a stored result were replaced.
 func redacted(result json.RawMessage) bool { return bytes.Contains(result, []byte("[redacted")) }
 
-// count counts the answer of the call, once: further attempts are of the same call.
-func (c *call) count(w record.Request, res record.Begun, err error) {
-	c.counted.Do(func() { c.p.o.Recorder.Told(w, res, err) })
-}
-
 // unrecorded answers a call that may not be sent (I1).
 func (c *call) unrecorded(err error) {
 	c.p.o.Log("not sent: " + err.Error())

@@ -45,7 +45,6 @@ type call struct {
 	attempt ledger.Attempt
 	until   time.Time // no first byte after this
 	hold    *holding  // while it waits for what another one did
-	counted sync.Once // what it was told
 
 	// Under Proxy.mu.
 	write     bool // it is recorded
@@ -219,9 +218,6 @@ func (c *call) record() {
 		// Not under the call's context: who cancels must not leave it open whether
 		// something was recorded.
 		res, err := c.p.o.Recorder.BeginToSend(c.p.ctx, w)
-		if err != nil || res.Answer == ledger.AnswerBegun || res.Answer == ledger.AnswerFinished {
-			c.count(w, res, err)
-		}
 		switch {
 		case err != nil:
 			c.unrecorded(err)
@@ -237,7 +233,6 @@ func (c *call) record() {
 			looked = true // one read; the lines behind do not wait for it
 			c.keepWaiting("asking whether the earlier call took effect")
 			if err := c.p.o.Recorder.ReadNow(c.ctx, res.Operation.ID); err != nil {
-				c.count(w, res, nil)
 				if res.Why = "it cannot be checked: " + record.ToCaller(err); !errors.Is(err, ledger.ErrRefused) {
 					c.p.o.Log("an earlier call could not be checked: " + err.Error())
 				}
@@ -247,12 +242,10 @@ func (c *call) record() {
 		case res.Answer == ledger.AnswerInProgress:
 			c.keepWaiting("waiting for an identical call that is under way")
 			if answer := c.await(res.Operation); answer != nil {
-				c.count(w, res, nil)
 				c.end(answer)
 				return
 			}
 		default:
-			c.count(w, res, nil)
 			c.end(c.held(res.BeginResult))
 			return
 		}

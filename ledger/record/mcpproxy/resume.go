@@ -41,7 +41,6 @@ func (c *call) resume(w record.Request) bool {
 	case err != nil:
 		return false
 	case res.Answer == ledger.AnswerBegun: // the first call has failed meanwhile
-		c.count(w, res, nil)
 		c.begun(res)
 		return true
 	case res.Answer != ledger.AnswerInProgress || res.Operation.ID != rec.Operation.ID:
@@ -57,7 +56,6 @@ func (c *call) resume(w record.Request) bool {
 	if err != nil {
 		return false // another caller has answered it
 	}
-	c.count(w, res, nil)
 	c.op, c.attempt = applied.After, applied.Attempt
 	c.until = asked.Add(deadline)
 	c.line, _ = withToken(c.frame.Raw, c.arguments, c.rule, c.op.Token)

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"indoubt/ledger"
@@ -41,7 +40,6 @@ type httpWrite struct {
 	key     string        // that the caller gave; "": none
 	to      *url.URL      // where it goes, of one that follows a redirect; nil: where req says
 	first   *http.Request // whose redirect it follows, where it goes out beside that one
-	counted sync.Once     // what it was told
 }
 
 // do answers the request, by sending it or from the ledger.
@@ -74,9 +72,6 @@ func (w *httpWrite) do() (*http.Response, error) {
 	defer context.AfterFunc(base, stop)()
 	for looked := false; ; {
 		res, err := w.begin(ctx)
-		if err != nil {
-			w.count(res, err)
-		}
 		var none *record.NoKeyError
 		if errors.As(err, &none) {
 			w.report(Report{What: "bad_request", Why: err.Error()})
@@ -96,17 +91,14 @@ func (w *httpWrite) do() (*http.Response, error) {
 			case <-known:
 				continue
 			case <-pausing.Done():
-				w.count(res, nil)
 				if ctx.Err() == nil {
 					return nil, &NotRecordedError{ErrShutdown}
 				}
 				return nil, context.Cause(ctx)
 			case <-time.After(deliveryPatience):
-				w.count(res, nil)
 				return nil, &record.BusyError{Operation: res.Operation, Gated: res.Gated}
 			}
 		}
-		w.count(res, nil)
 		if res.Answer != ledger.AnswerBegun {
 			return w.notSent(res.BeginResult)
 		}
@@ -134,11 +126,6 @@ func (w *httpWrite) send(ctx, base, pausing context.Context, begun record.Begun)
 		}
 		return h.resp, h.err
 	}
-}
-
-// count counts the answer of the request, once: further attempts are of the same request.
-func (w *httpWrite) count(res record.Begun, err error) {
-	w.counted.Do(func() { w.t.Recorder.Told(w.request, res, err) })
 }
 
 // mayBeDelivered reports whether another request's answer may be on its way: one that is
