@@ -14,18 +14,16 @@ import (
 	"strconv"
 	"unicode/utf16"
 	"unicode/utf8"
-
-	"github.com/gowebpki/jcs"
 )
 
 // maxExact is the largest integer a double holds exactly with all below it.
 var maxExact = new(big.Int).Lsh(big.NewInt(1), 53)
 
-// Fingerprint is the SHA-256 (hex) of the canonical form of a JSON text
-// (RFC 8785). Integers beyond 2^53 count as text, since the canonical form has
-// doubles only and would make two different ids equal. Duplicate members are
-// refused, because two readers could see two different inputs, and so is what
-// cannot be decoded without loss (ErrNotText).
+// Fingerprint is a SHA-256 (hex) of what a JSON text says, whatever the order of members and the
+// spelling of numbers and texts. It is made in one pass, so that a long text takes no more memory
+// than its widest object. Integers beyond 2^53 count as they are written, since a double would make
+// two different ids equal. Duplicate members are refused, because two readers could see two
+// different inputs, and so is what cannot be decoded without loss (ErrNotText).
 func Fingerprint(input json.RawMessage) (string, error) {
 	if len(bytes.TrimSpace(input)) == 0 {
 		input = json.RawMessage("null")
@@ -37,37 +35,6 @@ func Fingerprint(input json.RawMessage) (string, error) {
 		return "", ErrNotText
 	}
 	dec := json.NewDecoder(bytes.NewReader(input))
-	dec.UseNumber()
-	value, err := exact(dec)
-	if err != nil {
-		return "", fmt.Errorf("input is not JSON: %w", err)
-	}
-	if _, err := dec.Token(); err != io.EOF {
-		return "", fmt.Errorf("input is more than one JSON value")
-	}
-	plain, err := json.Marshal(value)
-	if err != nil {
-		return "", fmt.Errorf("input is not JSON: %w", err)
-	}
-	canonical, err := jcs.Transform(plain)
-	if err != nil {
-		return "", fmt.Errorf("it has no canonical form: %w", err)
-	}
-	sum := sha256.Sum256(canonical)
-	return hex.EncodeToString(sum[:]), nil
-}
-
-// ContentDigest is a SHA-256 (hex) of what a JSON text says, made in one pass, so that a long one
-// takes no more memory than its widest object. Two texts have the same one where Fingerprint
-// has. It errs where that does.
-func ContentDigest(text []byte) (string, error) {
-	if TooDeep(text) {
-		return "", ErrTooDeep
-	}
-	if NotText(text) {
-		return "", ErrNotText
-	}
-	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.UseNumber()
 	sum, err := digestOf(dec)
 	if err != nil {
@@ -90,6 +57,7 @@ func digestOf(dec *json.Decoder) ([]byte, error) {
 	switch t := t.(type) {
 	case json.Delim:
 		var members []string
+		seen := map[string]bool{}
 		for dec.More() {
 			name := ""
 			if t == '{' {
@@ -97,7 +65,11 @@ func digestOf(dec *json.Decoder) ([]byte, error) {
 				if err != nil {
 					return nil, err
 				}
-				sum := sha256.Sum256([]byte(k.(string)))
+				if name = k.(string); seen[name] {
+					return nil, fmt.Errorf("member %q occurs twice", name)
+				}
+				seen[name] = true
+				sum := sha256.Sum256([]byte(name))
 				name = string(sum[:])
 			}
 			sum, err := digestOf(dec)
@@ -111,10 +83,7 @@ func digestOf(dec *json.Decoder) ([]byte, error) {
 			}
 		}
 		slices.Sort(members)
-		for i, m := range members {
-			if i > 0 && m[:sha256.Size] == members[i-1][:sha256.Size] {
-				return nil, errors.New("a member occurs twice")
-			}
+		for _, m := range members {
 			io.WriteString(h, m)
 		}
 		io.WriteString(h, t.String())
@@ -123,7 +92,10 @@ func digestOf(dec *json.Decoder) ([]byte, error) {
 		n := t.String()
 		if whole, ok := new(big.Int).SetString(n, 10); !ok || whole.CmpAbs(maxExact) <= 0 {
 			f, bad := t.Float64()
-			n, err = strconv.FormatFloat(f+0, 'g', -1, 64), bad
+			if bad != nil {
+				return nil, fmt.Errorf("the number %s is out of range", n)
+			}
+			n = strconv.FormatFloat(f+0, 'g', -1, 64)
 		}
 		io.WriteString(h, "n"+n)
 	default:
@@ -226,52 +198,6 @@ func members(v any) (n int) {
 		}
 	}
 	return n
-}
-
-// exact decodes one value, with large integers as text.
-func exact(dec *json.Decoder) (any, error) {
-	t, err := dec.Token()
-	if err != nil {
-		return nil, err
-	}
-	switch t := t.(type) {
-	case json.Delim:
-		if t == '[' {
-			list := []any{}
-			for dec.More() {
-				v, err := exact(dec)
-				if err != nil {
-					return nil, err
-				}
-				list = append(list, v)
-			}
-			_, err := dec.Token()
-			return list, err
-		}
-		members := map[string]any{}
-		for dec.More() {
-			k, err := dec.Token()
-			if err != nil {
-				return nil, err
-			}
-			name := k.(string)
-			if _, twice := members[name]; twice {
-				return nil, fmt.Errorf("member %q occurs twice", name)
-			}
-			if members[name], err = exact(dec); err != nil {
-				return nil, err
-			}
-		}
-		_, err := dec.Token()
-		return members, err
-	case json.Number:
-		if n, ok := new(big.Int).SetString(t.String(), 10); ok && n.CmpAbs(maxExact) > 0 {
-			return t.String(), nil
-		}
-		return t, nil
-	default:
-		return t, nil
-	}
 }
 
 // KeyedDigest is what stands for a secret: an HMAC under the ledger's key, in hex. Equal

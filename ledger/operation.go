@@ -236,7 +236,7 @@ type Operation struct {
 	Token       string          `json:"token,omitzero"`       // correlation token, the same on every attempt (I4)
 	MarkRules   string          `json:"mark_rules,omitzero"`  // of the policy, under which its marks were made
 	TokenSent   bool            `json:"token_sent,omitzero"`  // the token is known to have been inside at least one transmission
-	Fingerprint string          `json:"fingerprint,omitzero"` // SHA-256 (hex) of the canonical input
+	Fingerprint string          `json:"fingerprint,omitzero"` // of the input
 	Title       string          `json:"title,omitzero"`
 	Target      string          `json:"target,omitzero"`
 	Input       json.RawMessage `json:"input,omitzero"`

@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"bytes"
 	"errors"
 	"slices"
 	"strings"
@@ -23,28 +22,17 @@ func TestFingerprint(t *testing.T) {
 		a, err := Fingerprint([]byte(p[0]))
 		b, err2 := Fingerprint([]byte(p[1]))
 		need.That(t, err == nil && err2 == nil && a == b, "%s and %s: %v %v", p[0], p[1], err, err2)
-		if p[0] == "" {
-			continue
-		}
-		a, err = ContentDigest([]byte(p[0]))
-		b, err2 = ContentDigest([]byte(p[1]))
-		need.That(t, err == nil && err2 == nil && a == b, "in one pass, %s and %s: %v %v", p[0], p[1], err, err2)
 	}
 	digests := map[string]string{}
 	for _, text := range []string{`1`, `"1"`, `[1]`, `[]`, `{}`, `[[]]`, `null`, `"null"`, `true`, `""`, `[1,2]`, `[2,1]`, `[[1],2]`, `{"a":1}`, `{"a":2}`, `{"b":1}`, `["a",1]`, `9007199254740993`, `9007199254740992`} {
-		digest := need.Get(ContentDigest([]byte(text)))(t)
+		digest := need.Get(Fingerprint([]byte(text)))(t)
 		need.That(t, digests[digest] == "", "%s and %s have one digest", text, digests[digest])
 		digests[digest] = text
 	}
-	a, _ := Fingerprint([]byte(`{"id":9007199254740993}`))
-	b, _ := Fingerprint([]byte(`{"id":9007199254740992}`))
-	need.That(t, a != b, "integers beyond 2^53 run together")
 	for _, bad := range []string{`{"a":1,"a":2}`, `{} {}`, `{`, `nul`, "{\"a\":\"M\xfcller\"}", "{\"M\xfcller\":1}",
 		`"\ud83d"`, `"\ude00"`, `"\ud83d\ud83d"`, `"\ud83dude00"`, `"\\\ude00"`, `{"\ud83d":1}`} {
 		_, err := Fingerprint([]byte(bad))
 		need.That(t, err != nil, "%s was taken", bad)
-		_, err = ContentDigest([]byte(bad))
-		need.That(t, err != nil, "%s was taken in one pass", bad)
 	}
 }
 
@@ -177,10 +165,6 @@ func FuzzFingerprint(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		fp, err := Fingerprint(b)
 		need.Must(t, err != nil || len(fp) == 64, "%v", fp)
-		if len(bytes.TrimSpace(b)) > 0 {
-			_, other := ContentDigest(b)
-			need.Must(t, (err == nil) == (other == nil), "%v, and in one pass %v", err, other)
-		}
 	})
 }
 

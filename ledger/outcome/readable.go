@@ -72,6 +72,6 @@ func Recordable(body []byte) bool {
 	if !json.Valid(body) || !json.Valid(in) { // it must not be too deep inside an input either
 		return false
 	}
-	_, err := ledger.ContentDigest(in)
+	_, err := ledger.Fingerprint(in)
 	return err == nil
 }

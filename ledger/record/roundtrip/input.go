@@ -195,7 +195,7 @@ func bodyInput(mediaType, boundary string, body []byte) json.RawMessage {
 		return said
 	}
 	if said != nil {
-		if digest, err := ledger.ContentDigest(said); err == nil {
+		if digest, err := ledger.Fingerprint(said); err == nil {
 			return ledger.EncodeJSON(map[string]any{"content_sha256": digest})
 		}
 	}
