@@ -16,8 +16,8 @@ import (
 	"indoubt/ui/ticket"
 )
 
-// policy looks at the policy file: is it good, are its secrets there, does it
-// know the kinds that are in the ledger.
+// policy looks at the policy file: is it good, are its secrets there, do effects show as late as
+// it says.
 func (x *examination) policy(ctx context.Context, s ledger.Store) {
 	path, _ := x.a.policyFile()
 	p, err := x.a.policy()
@@ -46,38 +46,7 @@ func (x *examination) policy(ctx context.Context, s ledger.Store) {
 		x.say("policy", ledger.LevelWarn, fmt.Sprintf("line %d: %s", w.Line, w.Message), w.Hint)
 	}
 	x.secrets(path)
-	x.identities(p)
-	x.unknownKinds(ctx, s, p)
 	x.lags(ctx, s, p)
-}
-
-// identities says by what the checks of the policy recognise effects, and which
-// kinds' checks settle nothing.
-func (x *examination) identities(p *policy.Policy) {
-	words := map[policy.Identity]string{policy.ByToken: "token", policy.ByAsking: "their search for a token", policy.ByName: "name", policy.ByState: "state"}
-	count := map[policy.Identity]int{}
-	var nothing []string
-	for _, name := range p.Kinds() {
-		switch k := p.Kind(name); {
-		case k.Read == nil:
-		case k.Read.Identity() == policy.ByNothing:
-			nothing = append(nothing, name)
-		default:
-			count[k.Read.Identity()]++
-		}
-	}
-	var said []string
-	for _, by := range []policy.Identity{policy.ByToken, policy.ByAsking, policy.ByName, policy.ByState} {
-		if count[by] > 0 {
-			said = append(said, fmt.Sprintf("%d by %s", count[by], words[by]))
-		}
-	}
-	if len(nothing) > 0 {
-		said = append(said, "evidence only: "+strings.Join(nothing, ", "))
-	}
-	if len(said) > 0 {
-		x.ok("checks", "recognise effects: %s", strings.Join(said, ", "))
-	}
 }
 
 var (
@@ -123,27 +92,6 @@ func (x *examination) secrets(path string) {
 	}
 	if there > 0 {
 		x.ok("secrets", "%d of %d there", there, len(seen))
-	}
-}
-
-// unknownKinds names kinds of open operations that the policy does not know.
-func (x *examination) unknownKinds(ctx context.Context, s ledger.Lister, p *policy.Policy) {
-	if s == nil {
-		return
-	}
-	seen := map[string]bool{}
-	for _, tab := range openTabs {
-		page, err := s.Page(ctx, ledger.Query{Tab: tab, Now: x.a.clock(), Limit: 1000})
-		if err != nil {
-			x.broken("kinds", err)
-			return
-		}
-		for _, row := range page.Rows {
-			if !seen[row.Kind] && !p.Kind(row.Kind).Known {
-				x.say("kinds", ledger.LevelWarn, row.Kind+" is not in the policy: defaults apply, it is never checked", "add it under kinds:, then `indoubt policy check`")
-			}
-			seen[row.Kind] = true
-		}
 	}
 }
 
