@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
 	"os"
 	"slices"
 	"strings"
@@ -15,7 +14,6 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"indoubt/ledger"
-	"indoubt/ledger/lazyregexp"
 	"indoubt/ledger/record"
 	"indoubt/policy"
 	"indoubt/reconcile"
@@ -64,7 +62,6 @@ func (f *failure) ofSending(code, operationID string) *failure {
 func asFailure(err error) *failure {
 	var f *failure
 	if errors.As(err, &f) {
-		f.Message = plainly(f.Message)
 		return f
 	}
 	f = &failure{Code: "error", Message: err.Error(), cause: err}
@@ -73,7 +70,6 @@ func asFailure(err error) *failure {
 			break
 		}
 	}
-	f.Message = plainly(f.Message)
 	return f
 }
 
@@ -91,49 +87,6 @@ func nextStep(command string, err error) error {
 		f.Hint = "`indoubt doctor` says what is wrong here"
 	}
 	return f
-}
-
-// ofSystem is how the system says that a file cannot be had.
-var ofSystem = lazyregexp.New(`(?:open|stat|lstat|read|chdir|mkdir|fork/exec) (\S+): (no such file or directory|permission denied|is a directory|not a directory|file exists)`)
-
-// ofLibraries is how libraries say what people are told in other words.
-var ofLibraries = []struct {
-	said  *lazyregexp.Regexp
-	words string
-}{
-	{lazyregexp.New(`exec: "?([^"\n]+?)"?: executable file not found in \$PATH`), "there is no command $1"},
-	{lazyregexp.New(`(?:parsing value: )?unexpected (?:EOF|end of JSON input)`), "it ends too early"},
-	{lazyregexp.New(`(?:parsing value: )?invalid character (.+?) (?:looking for|at start of|after|in) [^\n]*`), "$1 cannot stand there"},
-	{lazyregexp.New(`(?:dial|listen) (?:tcp|udp|unix)[46]? (\S+): (?:connect|bind): `), "$1: "},
-}
-
-// plainly says in words for people what the system and libraries say in their own.
-func plainly(message string) string {
-	words := map[string]string{"no such file or directory": "there is no ", "permission denied": "you have no right to ", "is a directory": "this is a directory: ", "not a directory": "a file stands in the way of ", "file exists": "there is already "}
-	message = ofSystem.ReplaceAllStringFunc(message, func(said string) string {
-		parts := ofSystem.FindStringSubmatch(said)
-		return words[parts[2]] + parts[1]
-	})
-	for _, of := range ofLibraries {
-		message = of.said.ReplaceAllString(message, of.words)
-	}
-	return message
-}
-
-// causeOf is the cause of an error, without the call that failed.
-func causeOf(err error) string {
-	var path *fs.PathError
-	var call *net.OpError
-	var system *os.SyscallError
-	switch {
-	case errors.As(err, &path):
-		err = path.Err
-	case errors.As(err, &system):
-		err = system.Err
-	case errors.As(err, &call):
-		err = call.Err
-	}
-	return err.Error()
 }
 
 func ledgerFailure(err error, f *failure) bool {

@@ -99,7 +99,7 @@ func serveHTTP(ctx context.Context, a *app, flags httpFlags) error {
 	}
 	l, err := net.Listen("tcp", flags.listen)
 	if err != nil {
-		return &failure{Code: "error", Message: "cannot listen on " + flags.listen + ": " + causeOf(err), Hint: "give --listen another address", cause: err}
+		return &failure{Code: "error", Message: "cannot listen: " + err.Error(), Hint: "give --listen another address", cause: err}
 	}
 	defer l.Close()
 	if itself(l.Addr(), upstream) {

