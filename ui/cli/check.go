@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"indoubt/ledger"
-	"indoubt/policy"
 	"indoubt/reconcile"
 	"indoubt/ui/safe"
 	"indoubt/ui/ticket"
@@ -22,8 +21,7 @@ import (
 type checkCommand struct{ *app }
 
 func newCheckCommand(a *app) *cobra.Command {
-	var dryRun bool
-	cmd := &cobra.Command{
+	return &cobra.Command{
 		Use: "check [ID…]", GroupID: groupLook,
 		Short: "Ask the other side now whether writes in doubt landed",
 		Long: `Ask the other side whether writes in doubt landed. With ids those are checked
@@ -35,9 +33,6 @@ Exit 6 when a write that was named is still in doubt; without ids, when any is.`
 		ValidArgsFunction: completion{a}.ids(inDoubt, false),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c := checkCommand{a}
-			if dryRun {
-				return c.what(cmd.Context(), args)
-			}
 			s, err := c.open(cmd.Context())
 			if err != nil {
 				return err
@@ -48,8 +43,6 @@ Exit 6 when a write that was named is still in doubt; without ids, when any is.`
 			return c.once(cmd.Context(), s)
 		},
 	}
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "say what would be checked, and check nothing")
-	return cmd
 }
 
 // open opens the ledger for checks, by a policy that can be read.
@@ -62,49 +55,6 @@ func (c checkCommand) open(ctx context.Context) (ledger.Store, error) {
 		return nil, err
 	}
 	return s, copied(ctx, s)
-}
-
-// what says what would be checked: the operations named, or what is due.
-func (c checkCommand) what(ctx context.Context, args []string) error {
-	s, err := c.ledgerFor(ctx, toLook)
-	if err != nil {
-		return err
-	}
-	p := c.policyToLookBy()
-	var recs []ledger.Record
-	for _, arg := range args {
-		rec, err := c.read(ctx, s, arg)
-		if err != nil {
-			return err
-		}
-		recs = append(recs, rec)
-	}
-	if len(args) == 0 {
-		for _, downstream := range append(ledger.Each(p.Checked(), (*policy.Kind).DownstreamName), "") {
-			due, err := s.Due(ctx, downstream, c.clock(), maxEvents)
-			if err != nil {
-				return err
-			}
-			some, err := s.Records(ctx, ledger.Each(due, func(row ledger.Row) string { return row.ID }))
-			if err != nil {
-				return err
-			}
-			recs = append(recs, some...)
-		}
-	}
-	results := make([]resultJSON, 0, len(recs))
-	for _, rec := range recs {
-		j := asJSON(see(p, rec))
-		r := resultJSON{operationJSON: &j, Asked: j.ID, OK: true, Effect: effectWouldUpdate, line: safe.Say("would check %s  %s", j.ID, j.Title)}
-		if err := p.Kind(rec.Operation.Kind).NoCheck(rec); err != nil {
-			r.Effect, r.line = effectNoop, safe.Say("%s  %s: no check is possible: %s", j.ID, j.Title, err)
-		}
-		results = append(results, r)
-	}
-	if len(results) == 0 && !c.json {
-		return c.done(effectNoop, nil, func(w *safe.Writer) { w.Println("nothing is due") })
-	}
-	return c.finish(results)
 }
 
 // now checks the operations that are named.

@@ -297,7 +297,7 @@ func TestI11_NoHostileByteReachesATerminal(t *testing.T) {
 		"note":    {with(at(2))},
 		"hold":    {with("stripe.charge"), with("--downstream", hostile), with("kind"+hostile, "--dry-run")},
 		"release": {{"stripe.charge"}, {hostile}},
-		"check":   {{other, "--dry-run"}, {at(11)}, {}, {hostile}},
+		"check":   {{other}, {at(11)}, {}, {hostile}},
 		"engine":  {{hostile}, {"--metrics", ":0"}},
 		"run": {{"--kind", "k", "--key", hostile, "--input", "{}", "--", "/none/" + hostile}, {"--kind", "k", "--key", hostile, "--input", "[]", "--", "true"},
 			{"--kind", "k" + hostile, "--key", "a", "--dry-run", "--", "false", hostile}, {"--kind", "k", "--key", "a" + hostile, "--", "false", hostile}, {"--kind", "k", "--expand", hostile, "--", "true"}},

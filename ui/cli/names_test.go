@@ -29,7 +29,7 @@ func TestIdsAsTheyWereWritten(t *testing.T) {
 		b.terminal = true // a person may name an attempt
 		b.want(0, "settle", id+".1", "--outcome", "uncertain")
 		b.terminal = false
-		for _, args := range [][]string{{"show", id}, {"show", id + "@2"}, {"log", id}, {"log", id + "@2"}, {"check", id}, {"check", id + "@2", "--dry-run"}} {
+		for _, args := range [][]string{{"show", id}, {"show", id + "@2"}, {"log", id}, {"log", id + "@2"}, {"check", id}, {"check", id + "@2"}} {
 			if got, _, stderr := b.run(args...); got == 2 || got == 3 || strings.Contains(stderr, "no operation") {
 				t.Errorf("indoubt %s: exit %d %s", strings.Join(args, " "), got, stderr)
 			}
