@@ -44,7 +44,7 @@ type call struct {
 	op      ledger.Operation
 	attempt ledger.Attempt
 	until   time.Time // no first byte after this
-	hold    *holding  // while it waits for what another one did
+	patient bool      // it waits for what another one did, and its context ends in time
 
 	// Under Proxy.mu.
 	write     bool // it is recorded
@@ -223,7 +223,6 @@ func (c *call) record() {
 			c.unrecorded(err)
 			return
 		case res.Answer == ledger.AnswerBegun:
-			c.hold.end()
 			c.begun(res)
 			return
 		case res.Answer == ledger.AnswerFinished:
@@ -231,7 +230,7 @@ func (c *call) record() {
 			return
 		case res.Answer == ledger.AnswerInDoubt && !looked && !res.Like && c.ctx.Err() == nil:
 			looked = true // one read; the lines behind do not wait for it
-			c.keepWaiting("asking whether the earlier call took effect")
+			c.keepWaiting()
 			if err := c.p.o.Recorder.ReadNow(c.ctx, res.Operation.ID); err != nil {
 				if res.Why = "it cannot be checked: " + record.ToCaller(err); !errors.Is(err, ledger.ErrRefused) {
 					c.p.o.Log("an earlier call could not be checked: " + err.Error())
@@ -240,7 +239,7 @@ func (c *call) record() {
 				return
 			}
 		case res.Answer == ledger.AnswerInProgress:
-			c.keepWaiting("waiting for an identical call that is under way")
+			c.keepWaiting()
 			if answer := c.await(res.Operation); answer != nil {
 				c.end(answer)
 				return
@@ -251,6 +250,19 @@ func (c *call) record() {
 		}
 		w.Follows = res.Operation.ID // what came of that attempt is this call's answer too
 	}
+}
+
+// keepWaiting lets the lines behind the call pass, and bounds from the first time on
+// how long the call waits: clients give up after a minute, and would never hear what
+// became of it.
+func (c *call) keepWaiting() {
+	c.aside()
+	if c.patient {
+		return
+	}
+	c.patient = true
+	patience := time.AfterFunc(c.p.o.HoldPatience, c.giveUp)
+	context.AfterFunc(c.ctx, func() { patience.Stop() })
 }
 
 // await waits while another caller's attempt is in flight. It returns an answer
@@ -429,7 +441,6 @@ func (c *call) claim() bool {
 // end answers the client and frees the request's id.
 func (c *call) end(line []byte) bool {
 	c.aside()
-	c.hold.end()
 	mine := c.claim()
 	c.close() // before the client can use the id again
 	return mine && c.p.reply(line)

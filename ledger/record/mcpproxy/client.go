@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"math"
-	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -235,33 +233,10 @@ func (p *Proxy) landed(id json.RawMessage) *flight {
 	defer p.mu.Unlock()
 	key := mcpwire.IDKey(id)
 	fl := p.flights[key]
-	if fl == nil {
-		key, fl = p.rounded(id)
-	}
 	if fl != nil && fl.call == nil {
 		delete(p.flights, key)
 	}
 	return fl
-}
-
-// rounded finds the one outstanding request whose id a server may have given
-// back as a double.
-func (p *Proxy) rounded(id json.RawMessage) (string, *flight) {
-	number, err := strconv.ParseFloat(string(id), 64)
-	if err != nil || math.Abs(number) < 1<<53 {
-		return "", nil
-	}
-	var key string
-	var found *flight
-	for k, fl := range p.flights {
-		if n, err := strconv.ParseFloat(string(fl.id), 64); err == nil && n == number {
-			if found != nil {
-				return "", nil
-			}
-			key, found = k, fl
-		}
-	}
-	return key, found
 }
 
 // unboard forgets a request that was answered here.

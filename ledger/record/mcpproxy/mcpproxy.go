@@ -48,9 +48,8 @@ type Options struct {
 	// own words answers every identical call; later it answers one. Zero: 24 h.
 	News time.Duration
 	// HoldPatience is how long a call may wait for what an identical one did: shorter
-	// than clients wait. Progress is how often a client that asked for progress is told
-	// that it still waits. Zero: 45 s, 5 s.
-	HoldPatience, Progress time.Duration
+	// than clients wait. Zero: 45 s.
+	HoldPatience time.Duration
 }
 
 // Bounds of what a server may ask for.
@@ -110,7 +109,7 @@ func New(o Options) *Proxy {
 	for _, d := range []struct {
 		value *time.Duration
 		usual time.Duration
-	}{{&o.InputPatience, 15 * time.Minute}, {&o.Grace, 1500 * time.Millisecond}, {&o.News, 24 * time.Hour}, {&o.HoldPatience, 45 * time.Second}, {&o.Progress, 5 * time.Second}} {
+	}{{&o.InputPatience, 15 * time.Minute}, {&o.Grace, 1500 * time.Millisecond}, {&o.News, 24 * time.Hour}, {&o.HoldPatience, 45 * time.Second}} {
 		if *d.value <= 0 {
 			*d.value = d.usual
 		}
