@@ -47,7 +47,7 @@ func newMCPInstallCommand(a *app, undo bool) *cobra.Command {
 		Short: "Put the servers of an MCP client behind indoubt",
 		Long: `Rewrites the configuration of an MCP client, so that each server in it starts behind
 indoubt mcp. The change is shown, asked for, and made in place: comments, order and
-other fields stay. The file as it was is kept; uninstall puts it back.
+other fields stay. The file as it was is kept until uninstall.
 
 ` + installPlaces + `
 
@@ -64,11 +64,10 @@ one to which the client logs in by itself (OAuth) stays as it is.`,
 	}
 	if undo {
 		cmd.Use, cmd.Short = "uninstall CLIENT|FILE [--server NAME]…", "Put the configuration of an MCP client back as it was"
-		cmd.Long = `Undoes indoubt mcp install. A file that is as install left it becomes byte for byte what
-it was before. In one that was changed since, only the entries behind indoubt are undone,
-and that is said.
+		cmd.Long = `Undoes indoubt mcp install, entry by entry: each starts its server again as it did. What was
+changed since stays.
 
-` + installPlaces + ``
+` + installPlaces
 		cmd.Example = "  indoubt mcp uninstall claude\n  indoubt mcp uninstall ~/.cursor/mcp.json --server memory --yes"
 	}
 	f := cmd.Flags()
@@ -96,7 +95,7 @@ func (i *installer) run(ctx context.Context, args []string) error {
 		return &failure{Code: "usage", Message: "there is no HOME to keep the backup in", Hint: "set HOME or XDG_STATE_HOME"}
 	}
 	backups := clients.Backups(filepath.Join(state, "mcp"))
-	plans, err := i.plans(ctx, args, backups)
+	plans, err := i.plans(ctx, args)
 	if err != nil {
 		return err
 	}
@@ -158,7 +157,7 @@ func clientSystem(env func(string) string) (s clients.System, err error) {
 }
 
 // plans reads the files that the words stand for.
-func (i *installer) plans(ctx context.Context, args []string, backups clients.Backups) ([]*clients.Plan, error) {
+func (i *installer) plans(ctx context.Context, args []string) ([]*clients.Plan, error) {
 	system, err := clientSystem(i.env)
 	if err != nil {
 		return nil, err
@@ -174,9 +173,9 @@ func (i *installer) plans(ctx context.Context, args []string, backups clients.Ba
 	var out []*clients.Plan
 	var missing error
 	for _, path := range paths {
-		plan := func() (*clients.Plan, error) { return system.Install(path, backups, wrapping, i.servers) }
+		plan := func() (*clients.Plan, error) { return system.Install(path, wrapping, i.servers) }
 		if i.undo {
-			plan = func() (*clients.Plan, error) { return system.Uninstall(path, backups, i.servers) }
+			plan = func() (*clients.Plan, error) { return system.Uninstall(path, i.servers) }
 		}
 		p, err := plan()
 		var absent *clients.MissingError
@@ -307,14 +306,13 @@ type fileJSON struct {
 	Path    string            `json:"path"`
 	Backup  string            `json:"backup,omitempty"`
 	Changes bool              `json:"changes"`
-	Whole   bool              `json:"restored_whole,omitempty"`
 	Servers []clients.Outcome `json:"servers"`
 	Diff    string            `json:"diff,omitempty"`
 }
 
 func filesJSON(plans []*clients.Plan, backups clients.Backups) []fileJSON {
 	return each(plans, func(p *clients.Plan) fileJSON {
-		return fileJSON{p.Path, p.Backup(backups), p.Changed(), p.Whole, p.Servers, p.Diff()}
+		return fileJSON{p.Path, p.Backup(backups), p.Changed(), p.Servers, p.Diff()}
 	})
 }
 
@@ -323,9 +321,6 @@ func (i *installer) show(w *safe.Writer, plans []*clients.Plan) {
 	for _, p := range plans {
 		if diff := p.Diff(); diff != "" {
 			w.Lines(strings.TrimRight(diff, "\n"))
-		}
-		if i.undo && p.Changed() && !p.Whole && len(i.servers) == 0 {
-			w.Printf("%s: it has changed since install; only the entries behind indoubt are undone\n", short(p.Path))
 		}
 		for _, s := range p.Servers {
 			if s.Why != "" {
@@ -339,14 +334,11 @@ func (i *installer) show(w *safe.Writer, plans []*clients.Plan) {
 func (i *installer) told(w *safe.Writer, plans []*clients.Plan, backups clients.Backups) {
 	var known []string
 	for _, p := range plans {
-		switch {
-		case !i.undo:
-			w.Printf("wrote %s, backup %s\n", short(p.Path), short(p.Backup(backups)))
-		case p.Whole:
-			w.Printf("put %s back, byte for byte\n", short(p.Path))
-		default:
-			w.Printf("wrote %s\n", short(p.Path))
+		backup := ""
+		if kept := p.Backup(backups); kept != "" {
+			backup = ", backup " + short(kept)
 		}
+		w.Printf("wrote %s%s\n", short(p.Path), backup)
 		for _, s := range p.Servers {
 			if name := recipes.ForServer(s.Server()); name != "" && s.Changes && !i.undo && !slices.Contains(known, name) {
 				known = append(known, name)

@@ -20,7 +20,7 @@ func TestE2E_InstallAsksAndPutsBack(t *testing.T) {
 	logins := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
 	defer logins.Close()
 	config := filepath.Join(s.dir, ".mcp.json")
-	text := fmt.Sprintf("{\n  \"mcpServers\": {\n    \"notes\": {\"command\": \"cat\"},\n    \"crm\": {\"url\": %q}\n  }\n}\n", logins.URL)
+	text := fmt.Sprintf("{\n  \"mcpServers\": {\n    \"notes\": {\"command\": \"cat\", \"args\": []},\n    \"crm\": {\"url\": %q}\n  }\n}\n", logins.URL)
 	need.OK(t, os.WriteFile(config, []byte(text), 0o600))
 	for _, c := range []struct {
 		args       string
@@ -38,7 +38,7 @@ func TestE2E_InstallAsksAndPutsBack(t *testing.T) {
 		{"mcp install claude --yes", 0, "crm stays as it is: the client logs in", true},
 		{"mcp install claude --yes --json", 0, `"effect":"noop"`, true},
 		{"mcp uninstall claude", 5, "-    \"notes\"", true},
-		{"mcp uninstall claude --yes --json", 0, `"restored_whole":true`, false},
+		{"mcp uninstall claude --yes --json", 0, `"effect":"updated"`, false},
 		{"mcp uninstall claude --yes", 0, "nothing to change", false},
 	} {
 		r := s.do(strings.Fields(c.args)...)

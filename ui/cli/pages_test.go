@@ -115,7 +115,7 @@ func TestPageNamesWhatThereIs(t *testing.T) {
 func TestThePagePutsAnAgentBehindIndoubt(t *testing.T) {
 	p := newPage(t)
 	config := filepath.Join(p.dir, ".claude.json")
-	text := `{"mcpServers": {"notes": {"command": "cat"}}}`
+	text := `{"mcpServers": {"notes": {"command": "cat", "args": []}}}`
 	need.OK(t, os.WriteFile(config, []byte(text), 0o600))
 	for _, c := range []struct{ word, want string }{{"install", p.dir + "/.local/state/indoubt/ledger.db"}, {"uninstall", text}} {
 		line := strings.TrimSpace(strings.Replace(blocksOn(t, recordingPage, "sh-agent")[0], "install", c.word, 1)) + " --yes"

@@ -9,7 +9,6 @@ import (
 	"cmp"
 	"path/filepath"
 	"runtime"
-	"slices"
 )
 
 // Names are the clients that Places knows.
@@ -47,21 +46,4 @@ func (s System) of(parts ...string) string {
 		folder = filepath.Join(s.Home, ".config")
 	}
 	return filepath.Join(append([]string{folder}, parts...)...)
-}
-
-// startDir is where a client starts the servers of a configuration file, as far as its
-// path tells: in the project, in the home directory where it is an application's own, else
-// where the file is.
-func (s System) startDir(path string) string {
-	if absolute, err := filepath.Abs(path); err == nil {
-		path = absolute
-	}
-	dir := filepath.Dir(path)
-	if slices.Contains([]string{".vscode", ".cursor"}, filepath.Base(dir)) {
-		return filepath.Dir(dir)
-	}
-	if inside, err := filepath.Rel(s.of(), dir); err == nil && filepath.IsLocal(inside) {
-		return s.Home
-	}
-	return dir
 }

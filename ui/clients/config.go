@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -25,18 +24,16 @@ type Config struct {
 type Server struct {
 	Name string
 	ID   string // the JSON Pointer of the entry
-	Dir  string // where the client starts it
 
 	text    []byte // of the file
 	from    int    // where its offsets begin
-	value   *hujson.Value
 	members map[string]*hujson.ObjectMember
 }
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
 // Parse reads a configuration file: JSON, or JSON with comments and trailing commas.
-func (s System) Parse(path string, text []byte) (*Config, error) {
+func Parse(text []byte) (*Config, error) {
 	from := 0
 	if bytes.HasPrefix(text, byteOrderMark) {
 		from = len(byteOrderMark)
@@ -46,10 +43,9 @@ func (s System) Parse(path string, text []byte) (*Config, error) {
 		return nil, fmt.Errorf("it is not JSON: %s", strings.TrimPrefix(err.Error(), "hujson: "))
 	}
 	c := &Config{Text: text}
-	dir := s.startDir(path)
 	found := false
 	for _, at := range []string{"/mcpServers", "/servers", "/mcp/servers"} {
-		ok, err := c.add(&root, from, at, dir)
+		ok, err := c.add(&root, from, at)
 		if err != nil {
 			return nil, err
 		}
@@ -60,7 +56,7 @@ func (s System) Parse(path string, text []byte) (*Config, error) {
 		if o, ok := projects.Value.(*hujson.Object); ok {
 			for i := range o.Members {
 				project := word(&o.Members[i].Name)
-				ok, err := c.add(&root, from, "/projects/"+pointer(project)+"/mcpServers", project)
+				ok, err := c.add(&root, from, "/projects/"+pointer(project)+"/mcpServers")
 				if err != nil {
 					return nil, err
 				}
@@ -75,7 +71,7 @@ func (s System) Parse(path string, text []byte) (*Config, error) {
 }
 
 // add takes the servers below a pointer in.
-func (c *Config) add(root *hujson.Value, from int, at, dir string) (found bool, err error) {
+func (c *Config) add(root *hujson.Value, from int, at string) (found bool, err error) {
 	if name := twice(root, at); name != "" {
 		return false, fmt.Errorf("it has %q twice, and clients read one of them", name)
 	}
@@ -95,7 +91,7 @@ func (c *Config) add(root *hujson.Value, from int, at, dir string) (found bool, 
 			return false, fmt.Errorf("%s names %q twice", at, name)
 		}
 		seen[name] = true
-		server := &Server{Name: name, ID: at + "/" + pointer(name), Dir: dir, text: c.Text, from: from, value: &m.Value, members: map[string]*hujson.ObjectMember{}}
+		server := &Server{Name: name, ID: at + "/" + pointer(name), text: c.Text, from: from, members: map[string]*hujson.ObjectMember{}}
 		entry, ok := m.Value.Value.(*hujson.Object)
 		if !ok {
 			continue
@@ -106,11 +102,6 @@ func (c *Config) add(root *hujson.Value, from int, at, dir string) (found bool, 
 				return false, fmt.Errorf("%s has %q twice", server.ID, field)
 			}
 			server.members[field] = &entry.Members[j]
-		}
-		if cwd := server.word("cwd"); filepath.IsAbs(cwd) {
-			server.Dir = cwd
-		} else if cwd != "" && !strings.Contains(cwd, "${") {
-			server.Dir = filepath.Join(dir, cwd)
 		}
 		c.Servers = append(c.Servers, server)
 	}
@@ -178,9 +169,6 @@ func (s *Server) args() (words []string, ok bool) {
 	}
 	return words, true
 }
-
-// entry is the entry's text.
-func (s *Server) entry() string { return s.of(s.value) }
 
 func (s *Server) of(v *hujson.Value) string {
 	return string(s.text[s.from+v.StartOffset : s.from+v.EndOffset])

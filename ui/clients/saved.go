@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -17,73 +16,13 @@ import (
 	"github.com/aymanbagabas/go-udiff"
 )
 
-// Saved is one entry as it was and as indoubt wrote it.
-type Saved struct {
-	Before string `json:"before"`
-	After  string `json:"after"`
-}
-
-// Record is what is kept of a configuration file that was rewritten: its text before,
-// beside this as a plain file, and the entries by their pointers.
-type Record struct {
-	Path    string           `json:"path"`
-	After   string           `json:"after_sha256"`
-	Servers map[string]Saved `json:"servers"`
-
-	Before []byte `json:"-"`
-}
-
 // Backups is the folder in which the texts before are kept.
 type Backups string
 
-const (
-	backupName = "before.json"
-	recordName = "record.json"
-)
-
-// Of is the folder of one configuration file.
+// Of is the copy of one configuration file.
 func (b Backups) Of(path string) string {
 	sum := sha256.Sum256([]byte(path))
 	return filepath.Join(string(b), strings.TrimPrefix(filepath.Base(path), ".")+"-"+hex.EncodeToString(sum[:4]))
-}
-
-// Read gives what is kept of a file; the zero Record where there is nothing.
-func (b Backups) Read(path string) (r Record, err error) {
-	text, err := os.ReadFile(filepath.Join(b.Of(path), recordName))
-	if errors.Is(err, fs.ErrNotExist) {
-		return Record{}, nil
-	}
-	if err == nil {
-		err = json.Unmarshal(text, &r)
-	}
-	if err == nil {
-		r.Before, err = os.ReadFile(filepath.Join(b.Of(path), backupName))
-	}
-	if err != nil {
-		return Record{}, fmt.Errorf("the backup of %s: %w", path, err)
-	}
-	return r, nil
-}
-
-// write keeps a record before the file itself is rewritten.
-func (b Backups) write(r Record) error {
-	dir := b.Of(r.Path)
-	if len(r.Servers) == 0 {
-		return os.RemoveAll(dir)
-	}
-	text, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	return errors.Join(replace(filepath.Join(dir, backupName), r.Before, 0o600), replace(filepath.Join(dir, recordName), text, 0o600))
-}
-
-func digest(text []byte) string {
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:])
 }
 
 // Outcome is what is done about one entry.
@@ -106,9 +45,8 @@ type Plan struct {
 	Path, Target  string // Target is the file itself, where Path is a symbolic link
 	Before, After []byte
 	Servers       []Outcome
-	Whole         bool // it becomes byte for byte what it was before indoubt
-	record        Record
-	parse         func(text []byte) (*Config, error)
+	keeps         bool // no entry stands behind indoubt yet: the text before is kept
+	ends          bool // none does then, and it is kept no longer
 }
 
 // Changed reports whether there is anything to write.
@@ -132,23 +70,23 @@ func (p *Plan) Diff() string {
 }
 
 func (p *Plan) masked(text []byte) (string, error) {
-	c, err := p.parse(text)
+	c, err := Parse(text)
 	if err != nil {
 		return "", err
 	}
 	return c.Masked()
 }
 
-// Backup is where the text before is kept, "" where nothing is.
+// Backup is where the text before is kept, "" where this plan keeps none.
 func (p *Plan) Backup(b Backups) string {
-	if len(p.record.Servers) == 0 {
+	if !p.keeps || !p.Changed() {
 		return ""
 	}
-	return filepath.Join(b.Of(p.Target), backupName)
+	return b.Of(p.Target)
 }
 
-// open reads a file and what is kept of it.
-func (s System) open(path string, b Backups) (*Plan, *Config, error) {
+// open reads a file.
+func (s System) open(path string, names []string) (*Plan, *Config, error) {
 	target, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return nil, nil, err
@@ -160,61 +98,35 @@ func (s System) open(path string, b Backups) (*Plan, *Config, error) {
 	if p.Before, err = os.ReadFile(target); err != nil {
 		return nil, nil, err
 	}
-	c, err := s.Parse(path, p.Before)
+	c, err := Parse(p.Before)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", path, err)
 	}
-	p.parse = func(text []byte) (*Config, error) { return s.Parse(path, text) }
-	if p.record, err = b.Read(target); err != nil {
-		return nil, nil, err
-	}
-	return p, c, nil
+	return p, c, c.has(path, names)
 }
 
 // Install plans to put servers behind indoubt: those of these names, or all.
-func (s System) Install(path string, b Backups, w Wrapping, names []string) (*Plan, error) {
-	p, c, err := s.open(path, b)
+func (s System) Install(path string, w Wrapping, names []string) (*Plan, error) {
+	p, c, err := s.open(path, names)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.has(path, names); err != nil {
-		return nil, err
-	}
-	plain, _, err := s.undone(p, c, nil)
+	p.keeps = !c.behind()
+	text, before, err := p.undone(c, names)
 	if err != nil {
 		return nil, err
 	}
-	text, before, err := s.undone(p, c, names)
-	if err != nil {
-		return nil, err
-	}
-	if c, err = s.Parse(path, text); err != nil {
+	if c, err = Parse(text); err != nil {
 		return nil, err
 	}
 	var edits []udiff.Edit
 	for _, server := range c.Servers {
-		if !chosen(names, server.Name) {
-			continue
-		}
-		edits = append(edits, p.wrap(server, w, before[server.ID])...)
-	}
-	if p.After, err = apply(text, edits); err != nil {
-		return nil, err
-	}
-	p.record = Record{Path: p.Target, After: digest(p.After), Before: plain, Servers: map[string]Saved{}}
-	if c, err = s.Parse(path, p.After); err != nil {
-		return nil, err
-	}
-	was, err := s.Parse(path, plain)
-	if err != nil {
-		return nil, err
-	}
-	for i, server := range c.Servers {
-		if i < len(was.Servers) && was.Servers[i].ID == server.ID && was.Servers[i].entry() != server.entry() {
-			p.record.Servers[server.ID] = Saved{Before: was.Servers[i].entry(), After: server.entry()}
+		if chosen(names, server.Name) {
+			edits = append(edits, p.wrap(server, w, before[server.ID])...)
 		}
 	}
-	return p, nil
+	p.After, err = apply(text, edits)
+	return p, err
 }
 
 // wrap plans one entry.
@@ -236,12 +148,9 @@ func (p *Plan) wrap(server *Server, w Wrapping, before Wrapped) []udiff.Edit {
 }
 
 // Uninstall plans to take servers from behind indoubt: those of these names, or all.
-func (s System) Uninstall(path string, b Backups, names []string) (*Plan, error) {
-	p, c, err := s.open(path, b)
+func (s System) Uninstall(path string, names []string) (*Plan, error) {
+	p, c, err := s.open(path, names)
 	if err != nil {
-		return nil, err
-	}
-	if err := c.has(path, names); err != nil {
 		return nil, err
 	}
 	for _, server := range c.Servers {
@@ -250,27 +159,29 @@ func (s System) Uninstall(path string, b Backups, names []string) (*Plan, error)
 			continue
 		}
 		out := Outcome{Name: server.Name, Changes: true}
-		if _, err := server.Unwrap(p.record.Servers[server.ID]); err != nil {
+		if _, err := server.Unwrap(); err != nil {
 			out.Changes, out.Why = false, err.Error()+"; put it back by hand"
 		}
 		p.Servers = append(p.Servers, out)
 	}
-	if p.After, _, err = s.undone(p, c, names); err != nil {
+	if p.After, _, err = p.undone(c, names); err != nil {
 		return nil, err
 	}
-	p.Whole = p.record.Before != nil && bytes.Equal(p.After, p.record.Before) && digest(p.Before) == p.record.After
-	for _, server := range c.Servers {
-		if chosen(names, server.Name) {
-			delete(p.record.Servers, server.ID)
-		}
+	if c, err = Parse(p.After); err != nil {
+		return nil, err
 	}
-	p.record.Path, p.record.After = p.Target, digest(p.After)
+	p.ends = !c.behind()
 	return p, nil
 }
 
-// undone is the text with the entries of these names (all, where there are none) as they
-// were before indoubt, and how they stood behind it.
-func (s System) undone(p *Plan, c *Config, names []string) ([]byte, map[string]Wrapped, error) {
+// behind reports whether an entry stands behind indoubt.
+func (c *Config) behind() bool {
+	return slices.ContainsFunc(c.Servers, func(s *Server) bool { _, behind, _ := s.Behind(); return behind })
+}
+
+// undone is the text with the entries of these names (all, where there are none) taken from
+// behind indoubt, and how they stood there.
+func (p *Plan) undone(c *Config, names []string) ([]byte, map[string]Wrapped, error) {
 	before := map[string]Wrapped{}
 	var edits []udiff.Edit
 	for _, server := range c.Servers {
@@ -280,13 +191,10 @@ func (s System) undone(p *Plan, c *Config, names []string) ([]byte, map[string]W
 		if w, ok, err := server.Behind(); ok && err == nil {
 			before[server.ID] = w
 		}
-		undo, err := server.Unwrap(p.record.Servers[server.ID])
+		undo, err := server.Unwrap()
 		if err == nil { // else it stays as it is, and is said to
 			edits = append(edits, undo...)
 		}
-	}
-	if len(names) == 0 && p.record.Before != nil && digest(p.Before) == p.record.After {
-		return p.record.Before, before, nil
 	}
 	text, err := apply(p.Before, edits)
 	return text, before, err
@@ -333,19 +241,22 @@ func (p *Plan) Write(b Backups) error {
 	if now, err := os.ReadFile(p.Target); err != nil || !bytes.Equal(now, p.Before) {
 		return cmp.Or(err, ErrChanged)
 	}
-	if len(p.record.Servers) > 0 { // a backup that is no longer needed goes last
-		if err := b.write(p.record); err != nil {
+	if p.keeps {
+		if err := os.MkdirAll(string(b), 0o700); err != nil {
+			return fmt.Errorf("keep the backup: %w", err)
+		}
+		if err := replace(b.Of(p.Target), p.Before, 0o600); err != nil {
 			return fmt.Errorf("keep the backup: %w", err)
 		}
 	}
 	if now, err := os.ReadFile(p.Target); err != nil || !bytes.Equal(now, p.Before) {
 		return cmp.Or(err, ErrChanged)
 	}
-	if err := replace(p.Target, p.After, info.Mode().Perm()); err != nil {
+	if err := replace(p.Target, p.After, info.Mode().Perm()); err != nil || !p.ends {
 		return err
 	}
-	if len(p.record.Servers) == 0 {
-		return b.write(p.record)
+	if err := os.Remove(b.Of(p.Target)); !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
 	return nil
 }

@@ -163,8 +163,12 @@ func (s *Server) wrapURL(w Wrapping, before Wrapped, url string) ([]udiff.Edit, 
 		}
 	}
 	m := s.members["url"]
-	edits = append(edits, s.set(&m.Name, `"command": `+quoted(w.Program)+`,`+cmp.Or(blank(m.Name.BeforeExtra), " ")+`"args"`),
-		s.set(&m.Value, "["+allQuoted(words)+"]"))
+	between := cmp.Or(blank(m.Name.BeforeExtra), " ")
+	edits = append(edits, udiff.Edit{
+		Start: s.from + m.Name.StartOffset,
+		End:   s.from + m.Value.EndOffset,
+		New:   `"command": ` + quoted(w.Program) + `,` + between + `"args": [` + allQuoted(words) + `]`,
+	})
 	return edits, now, nil
 }
 
@@ -180,13 +184,9 @@ func (s *Server) authorized() bool {
 
 var notVariable = lazyregexp.New(`[^A-Za-z0-9]`)
 
-// Unwrap gives the edits that take an entry from behind indoubt. saved is the entry as it
-// was, where it is known and has not changed since; else what indoubt wrote is undone
-// field by field, and what a person wrote since stays.
-func (s *Server) Unwrap(saved Saved) ([]udiff.Edit, error) {
-	if saved.After != "" && saved.After == s.entry() {
-		return []udiff.Edit{s.set(s.value, saved.Before)}, nil
-	}
+// Unwrap gives the edits that take an entry from behind indoubt, field by field: what a person
+// wrote since stays.
+func (s *Server) Unwrap() ([]udiff.Edit, error) {
 	w, ok, err := s.Behind()
 	if err != nil || !ok {
 		return nil, err
