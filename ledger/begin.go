@@ -107,7 +107,8 @@ func Begin(ctx context.Context, s Changer, req BeginRequest) (BeginResult, error
 		return BeginResult{}, fmt.Errorf("begin: a deadline of %s is outside %s … %s", req.Deadline, MinDeadline, MaxDeadline)
 	}
 	var res BeginResult
-	at := Locator{Kind: req.Kind, Scope: req.Scope, Key: req.Key, Gate: req.Gate, Skip: AllParts &^ (PartHolds | PartRelated)}
+	at := ByName(req.Kind, req.Scope, req.Key)
+	at.Gate, at.Skip = req.Gate, AllParts&^(PartHolds|PartRelated)
 	var further string // what a further attempt is of, under another name
 	rule := func(rec *Record) (c Change, err error) {
 		further = ""

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -72,9 +73,50 @@ func GateHolds(open, asked string) bool {
 // that are told apart have scopes of their own.
 func InputKey(gate string) string { return namedByInput + GateBase(gate) }
 
-// FieldsKey is the name of a request of a kind that some fields of its input make, by a digest
-// of which they are and what they hold.
-func FieldsKey(digest string) string { return namedByFields + digest }
+// FieldsKey is the name of a request that some fields of its input name, among those of a kind
+// or a pattern: which fields, in any order, and a digest of what they hold.
+func FieldsKey(of string, paths []string, digest string) string {
+	var list []string
+	for _, path := range paths {
+		list = append(list, url.QueryEscape(path))
+	}
+	slices.Sort(list)
+	return namedByFields + url.QueryEscape(of) + "," + strings.Join(slices.Compact(list), ",") + ":" + digest
+}
+
+// FieldsOf are the fields that a name was made of, and the kind or the pattern of those that it
+// tells apart; none for a name of another sort.
+func FieldsOf(key string) (of string, paths []string) {
+	list, is := strings.CutPrefix(key, namedByFields)
+	end := len(list) - digestLength - 1
+	if !is || end < 1 || list[end] != ':' || !isDigest(list[end+1:]) {
+		return "", nil
+	}
+	list = list[:end]
+	for _, escaped := range strings.Split(list, ",") {
+		path, err := url.QueryUnescape(escaped)
+		if err != nil || path == "" {
+			return "", nil
+		}
+		paths = append(paths, path)
+	}
+	if len(paths) < 2 {
+		return "", nil
+	}
+	return paths[0], paths[1:]
+}
+
+// ByName is where the operation with a name is: in its scope and its kind. A name that is made
+// of fields says itself which requests it tells apart, whatever their kind is called.
+func ByName(kind, scope, key string) Locator {
+	if fieldsMade(key) {
+		kind = ""
+	}
+	return Locator{Kind: kind, Scope: scope, Key: key}
+}
+
+// FieldsList is what names of the same fields, among the same requests, begin with.
+func FieldsList(key string) string { return key[:max(0, len(key)-digestLength)] }
 
 const digestLength = 32 // of Digest
 
@@ -82,15 +124,18 @@ func isDigest(text string) bool {
 	return len(text) == digestLength && strings.Trim(text, "0123456789abcdef") == ""
 }
 
+func fieldsMade(key string) bool {
+	_, paths := FieldsOf(key)
+	return paths != nil
+}
+
 // OwnKey is the name of an operation that nothing else names, and what goes out as its key.
 func OwnKey(operationID string) string { return namedAlone + operationID }
 
 // MadeKey reports whether a recorder made the key, so that it tells a person nothing.
 func MadeKey(key string) bool {
-	for _, made := range []string{namedByInput, namedByFields} {
-		if digest, is := strings.CutPrefix(key, made); is && isDigest(digest) {
-			return true
-		}
+	if digest, is := strings.CutPrefix(key, namedByInput); is && isDigest(digest) || fieldsMade(key) {
+		return true
 	}
 	id, alone := strings.CutPrefix(key, namedAlone)
 	return alone && len(id) == 36 && strings.Trim(id, "0123456789abcdef-") == ""

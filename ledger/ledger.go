@@ -50,7 +50,7 @@ type Locator struct {
 	ID        string
 	AttemptID string
 	Awaits    string
-	Kind      string
+	Kind      string // with Key; "": whatever it is, and the newest of several
 	Scope     string
 	Key       string
 	Gate      string // with Key: what is open under it is looked for as well; see BeginRequest.Gate

@@ -146,6 +146,8 @@ type Finder interface {
 	// Keyed returns the ids of the operations that hold this key, in whatever scope and
 	// of whatever kind, newest first and at most limit.
 	Keyed(ctx context.Context, key string, limit int) ([]string, error)
+	// FieldNames returns one name that operations have of each list of fields; see FieldsOf.
+	FieldNames(ctx context.Context) ([]string, error)
 	// Marked returns the ids of the operations, of whatever kind, that have this
 	// mark, newest first and at most limit.
 	Marked(ctx context.Context, value string, limit int) ([]string, error)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"indoubt/ledger"
 )
 
 // finishKind wires a kind together once all its fields are read, and checks
@@ -115,6 +116,9 @@ func splitPath(p string) []string {
 	return steps
 }
 
+// mostOfName is how much of a name, which has room for 2,000 characters, a policy may take.
+const mostOfName = 1900
+
 // lintKeys checks keys, and clocks and the machine beside them.
 func (d checker) lintKeys(k *Kind) {
 	if k.Key.TTL > 0 && k.Key.TTL < k.Remembers {
@@ -123,6 +127,10 @@ func (d checker) lintKeys(k *Kind) {
 	}
 	if k.Remembers > 0 && k.LandsWithin == nil {
 		d.warn(k.said("downstream"), "the downstream remembers keys, but without `lands_within` no repeat under a key counts as safe", "state lands_within")
+	}
+	if len(k.Key.From) > 0 && len(ledger.FieldsKey(Patterns(k.Match), k.Key.From, "")) > mostOfName {
+		d.fail(k.said("match"), "with `key: { from }` these patterns and fields are part of each name, and too long for one",
+			"a kind of its own for some of them")
 	}
 	d.lintReplaces(k)
 	d.lintClocks(k)

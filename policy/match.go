@@ -67,6 +67,26 @@ func (d kindDecoder) matches(k *Kind, n *node) {
 	}
 }
 
+// Patterns are those of a kind's `match:`, one a line; "" where it has none.
+func Patterns(match []Match) string {
+	var lines []string
+	for _, m := range match {
+		lines = append(lines, m.String())
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Covers reports whether one of the patterns, as Patterns gives them, matches a request: its
+// method, host and path, with a blank between them.
+func Covers(patterns, request string) bool {
+	method, rest, _ := strings.Cut(request, " ")
+	host, path, _ := strings.Cut(rest, " ")
+	return slices.ContainsFunc(strings.Split(patterns, "\n"), func(line string) bool {
+		m, err := parseMatch(line)
+		return err == nil && m.covers(method, host, path)
+	})
+}
+
 func (m Match) segments() []string { return strings.Split(strings.TrimPrefix(m.Path, "/"), "/") }
 
 func (m Match) methods() []string {

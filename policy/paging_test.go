@@ -2,6 +2,7 @@ package policy
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -125,6 +126,11 @@ kinds:
 		got, ok := p.KindFor(f[0], f[1], f[2])
 		need.That(t, got == want && ok == (want != ""), "%s is %q, want %q", request, got, want)
 	}
+	var patterns []string
+	for i := range 40 {
+		patterns = append(patterns, fmt.Sprintf("POST /%03d/%s", i, strings.Repeat("x", 40)))
+	}
+	many := strings.Join(patterns, ", ")
 	for text, want := range map[string]string{
 		"a: { match: POST /x }\n  b: { match: POST /x }":          "match the same requests",
 		"a: { match: POST /x/* }\n  b: { match: POST /*/y }":      "match the same requests",
@@ -139,6 +145,8 @@ kinds:
 		"a: { match: POST PUT /x }":                               "is not a pattern",
 		"a: { match: POST /x }\n  b: { match: POST h.example/x }": "",
 		"a: { match: [POST /x, /x] }\n  b: { match: /y }":         "",
+		"a: { match: [" + many + "], key: { from: [x] } }":        "too long for one",
+		"a: { match: [" + many + "] }":                            "",
 	} {
 		_, err := Parse("policy.yaml", []byte("version: 1\nkinds:\n  "+text+"\n"))
 		says(t, err, want, text)

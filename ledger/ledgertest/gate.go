@@ -265,7 +265,7 @@ func inputIsOver(d *desk) {
 	d.clock.Advance(25 * time.Hour)
 	d.decide(late, ledger.VerbConfirm)
 	need.Equal(d, d.begin(key("7")).Answer, ledger.AnswerFinished, "its caller has asked for a day")
-	byFields := ledger.FieldsKey(strings.Repeat("c", 32))
+	byFields := ledger.FieldsKey("card.charge", []string{"n"}, strings.Repeat("c", 32))
 	d.begun(byFields)
 	another := func(r *ledger.BeginRequest) { r.Fingerprint = "another" }
 	need.Equal(d, d.begin(byFields, another).Answer, ledger.AnswerInProgress, "its fields name it")

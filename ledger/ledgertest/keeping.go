@@ -152,21 +152,28 @@ func marks(t *testing.T, open Open) {
 	}
 }
 
-// A key is found in its scope under its kind.
+// A key is found in its scope under its kind; a name of fields, which says what it tells apart,
+// under whatever kind it was recorded.
 func keys(t *testing.T, open Open) {
 	d := newDesk(t, open)
 	as := func(kind, scope string) func(*ledger.BeginRequest) {
 		return func(r *ledger.BeginRequest) { r.Kind, r.Scope = kind, scope }
 	}
-	first := d.begun("k", as("pay", "s")).Operation
+	byFields := ledger.FieldsKey("POST /pay", []string{"order"}, strings.Repeat("0", 32))
+	first := d.begun(byFields, as("pay", "s")).Operation
+	if res := d.begin(byFields, as("renamed", "s")); res.Answer != ledger.AnswerInProgress || res.Operation.ID != first.ID {
+		d.Fatalf("under another kind: %s %s", res.Answer, res.Operation.ID)
+	}
+	d.begun(byFields, as("renamed", "elsewhere"))
+	first = d.begun("k", as("pay", "s")).Operation
 	d.settle(first.LiveAttempt, ledger.OutcomeCommitted)
 	second := d.begun("k", as("renamed", "s")).Operation
-	for kind, want := range map[string]string{"pay": first.ID, "renamed": second.ID} {
+	for kind, want := range map[string]string{"pay": first.ID, "renamed": second.ID, "": second.ID} {
 		if rec, err := d.s.Read(ctx, ledger.Locator{Kind: kind, Scope: "s", Key: "k"}); err != nil || rec.Operation.ID != want {
 			d.Errorf("kind %q: %s, %v; want %s", kind, rec.Operation.ID, err, want)
 		}
 	}
-	if _, err := d.s.Read(ctx, ledger.Locator{Kind: "pay", Scope: "s", Key: "other"}); !errors.Is(err, ledger.ErrNotFound) {
+	if _, err := d.s.Read(ctx, ledger.Locator{Scope: "s", Key: "other"}); !errors.Is(err, ledger.ErrNotFound) {
 		d.Errorf("a key that no one used: %v", err)
 	}
 	short := d.begun("short", as("pay", "s"), func(r *ledger.BeginRequest) { r.TTL = time.Minute }).Operation
@@ -178,6 +185,17 @@ func keys(t *testing.T, open Open) {
 	if ids, err := d.s.Keyed(ctx, "k", 2); err != nil || !slices.Equal(ids, []string{second.ID, first.ID}) {
 		d.Errorf("who holds the key: %v, %v", ids, err)
 	}
+	fields := func(hex string, of ...string) string { return ledger.FieldsKey("pay", of, strings.Repeat(hex, 32)) }
+	for _, key := range []string{"fields-", "fields-0", "fields-amount", "fields-amount:", fields("0", "amount"), fields("f", "amount"), fields("a", "b", "a[0].b"), fields("a", "café"), "fields-x" + strings.Repeat("e", 32), "fieldsets"} {
+		d.begun(key)
+	}
+	var lists []string
+	for _, name := range need.Get(d.s.FieldNames(ctx))(d) {
+		if kind, of := ledger.FieldsOf(name); kind == "pay" {
+			lists = append(lists, strings.Join(of, " "))
+		}
+	}
+	need.Equal(d, strings.Join(lists, ", "), "a[0].b b, amount, café")
 	by := func(callers map[string]string) func(*ledger.BeginRequest) {
 		return func(r *ledger.BeginRequest) {
 			r.Request = &ledger.Request{Method: "POST", Origin: "http://h", Callers: callers}

@@ -113,7 +113,7 @@ func applied(a ledger.Applied, err error) (string, error) {
 }
 
 func (g *game) begin(rt *rapid.T) {
-	key := rapid.SampledFrom([]string{"a", "b", "c", "d", "input-" + strings.Repeat("e", 32), ledger.FieldsKey(strings.Repeat("f", 32))}).Draw(rt, "key")
+	key := rapid.SampledFrom([]string{"a", "b", "c", "d", "input-" + strings.Repeat("e", 32), ledger.FieldsKey("card.charge", []string{"n"}, strings.Repeat("f", 32))}).Draw(rt, "key")
 	req := ledger.BeginRequest{ChangeID: g.id("c"), OperationID: g.id("operation"), AttemptID: g.id("attempt"), Kind: "card.charge", Key: key,
 		Token: "indoubt-" + key, Fingerprint: rapid.SampledFrom([]string{"f1", "f1", "f1", "f2"}).Draw(rt, "fingerprint"),
 		Gate: rapid.SampledFrom([]string{"", "g1", "g2"}).Draw(rt, "gate"), Safe: rapid.Bool().Draw(rt, "safe"), Target: rapid.SampledFrom([]string{"", "web"}).Draw(rt, "target"), TokenSent: rapid.Bool().Draw(rt, "token_sent"),

@@ -29,7 +29,7 @@ func TestI10_TheProcessThatSentIsGone(t *testing.T) {
 	} {
 		r, store, _ := ledgerOver(t, KindRule{})
 		w := Request{Kind: "post", Key: "k", Sender: c.sender, Input: json.RawMessage(`{}`)}
-		req := need.Get(r.BeginRequest(w))(t)
+		req := need.Get(r.BeginRequest(t.Context(), w))(t)
 		req.ChangeID, req.AttemptID = ledger.NewID(), ledger.NewID()
 		c.change(&req)
 		first := need.Get(ledger.Begin(t.Context(), store, req))(t)

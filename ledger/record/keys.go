@@ -7,9 +7,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"indoubt/ledger"
 	"indoubt/ledger/outcome"
@@ -55,11 +57,19 @@ func (r *Recorder) gateDigest(text string) (string, error) {
 
 // named gives a request its name: the fields that its policy names, whatever else differs;
 // else the caller's key; else its gate; else its own.
-func named(w Request, rule KindRule, req ledger.BeginRequest) (ledger.BeginRequest, error) {
+//
+// While one is open that has the name which other fields of the request make, as an earlier
+// policy said, that is its name.
+func (r *Recorder) named(ctx context.Context, w Request, rule KindRule, req ledger.BeginRequest) (ledger.BeginRequest, error) {
+	if key, err := r.openUnder(ctx, w, rule, req); key != "" || err != nil {
+		req.Key = key
+		return req, err
+	}
 	switch {
 	case len(rule.KeyFrom) > 0:
-		key, err := rule.byFields(w, req)
+		key, err := rule.byFields(w, req, rule.named(w), rule.KeyFrom)
 		if err == nil {
+			r.fields.add(key)
 			req.Key, req.SentKey = key, w.Key
 			return req, nil
 		}
@@ -77,14 +87,96 @@ func named(w Request, rule KindRule, req ledger.BeginRequest) (ledger.BeginReque
 	return req, nil
 }
 
-// byFields is the name that the fields of the rule make of a request's input.
-func (rule KindRule) byFields(w Request, req ledger.BeginRequest) (string, error) {
-	fields, err := ledger.Fields(rule.seen(w, req.Input), rule.KeyFrom)
+// named is which requests the fields of the rule name: those that its kind matches, whatever it
+// is called; else those of the kind.
+func (rule KindRule) named(w Request) string {
+	if w.Place != "" && rule.Match != "" {
+		return rule.Match
+	}
+	return w.Kind
+}
+
+// byFields is the name that fields of a request's input make, among certain requests.
+func (rule KindRule) byFields(w Request, req ledger.BeginRequest, of string, paths []string) (string, error) {
+	fields, err := ledger.Fields(rule.seen(w, req.Input), paths)
 	if err != nil {
 		return "", err
 	}
 	digest, err := ledger.Digest(fields)
-	return ledger.FieldsKey(digest), err
+	return ledger.FieldsKey(of, paths, digest), err
+}
+
+// openUnder is the name that an earlier policy made of a request, of other fields or for a kind
+// that matched other requests, while an operation is open under it; else "".
+func (r *Recorder) openUnder(ctx context.Context, w Request, rule KindRule, req ledger.BeginRequest) (string, error) {
+	names, err := r.fields.names(ctx, r.store, r.options.Clock())
+	if err != nil || len(req.Input) == 0 {
+		return "", err
+	}
+	current, _ := rule.byFields(w, req, rule.named(w), rule.KeyFrom)
+	roots := slices.Compact([]string{rule.Input, "", "body"}) // where the fields began, of an earlier policy
+	for _, name := range names {
+		of, paths := ledger.FieldsOf(name)
+		if paths == nil || of != w.Kind && (w.Place == "" || rule.Covers == nil || !rule.Covers(of, w.Place)) {
+			continue // it is of other requests
+		}
+		for _, rule.Input = range roots {
+			key, err := rule.byFields(w, req, of, paths)
+			if err != nil || key == current { // it has none of this name, or begin looks for it
+				continue
+			}
+			if open, err := isOpen(ctx, r.store, ledger.ByName(req.Kind, req.Scope, key)); open || err != nil {
+				return key, err
+			}
+		}
+	}
+	return "", nil
+}
+
+// isOpen reports whether an operation is in flight, in doubt or allowed.
+func isOpen(ctx context.Context, s ledger.Store, at ledger.Locator) (bool, error) {
+	at.Skip = ledger.AllParts
+	rec, err := s.Read(ctx, at)
+	if errors.Is(err, ledger.ErrNotFound) {
+		return false, nil
+	}
+	return rec.Operation.State.Open() || rec.OpenGrant() != nil, err
+}
+
+// fieldNames has a name of each list of fields that the ledger knew a moment ago, or that was
+// used here.
+type fieldNames struct {
+	mu    sync.Mutex
+	known map[string]string // by their list
+	asked time.Time
+}
+
+// namesStay is how long the ledger is not asked again: an edit of the policy takes about as long
+// to be read by all.
+const namesStay = 2 * time.Second
+
+func (f *fieldNames) names(ctx context.Context, s ledger.Finder, now time.Time) ([]string, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.asked.IsZero() || now.Sub(f.asked) >= namesStay {
+		names, err := s.FieldNames(ctx)
+		if err != nil {
+			return nil, err
+		}
+		f.known, f.asked = map[string]string{}, now
+		for _, name := range names {
+			f.known[ledger.FieldsList(name)] = name
+		}
+	}
+	return slices.Collect(maps.Values(f.known)), nil
+}
+
+func (f *fieldNames) add(name string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.known != nil {
+		f.known[ledger.FieldsList(name)] = name
+	}
 }
 
 // NoKeyError says that a request lacks what its kind's policy makes a key of.

@@ -40,8 +40,10 @@ func TestMadeKeys(t *testing.T) {
 		{"a text is no number", KindRule{KeyFrom: []string{"a"}}, Request{Input: in(`{"a":"1"}`)}, Request{Input: in(`{"a":1}`)}, false},
 		{"large ids differ", KindRule{KeyFrom: []string{"a"}}, Request{Input: in(`{"a":9007199254740993}`)}, Request{Input: in(`{"a":9007199254740992}`)}, false},
 		{"fields, whatever the caller's key", KindRule{KeyFrom: []string{"a"}}, Request{Key: "k1", Input: in(`{"a":1,"nonce":1}`)}, Request{Key: "k2", Input: in(`{"a":1,"nonce":2}`)}, true},
-		{"fields of two kinds", KindRule{KeyFrom: []string{"a"}}, Request{Kind: "charge", Input: in(`{"a":1,"nonce":1}`)},
-			Request{Kind: "refund", Input: in(`{"a":1,"nonce":2}`)}, false},
+		{"fields, the kind renamed", KindRule{KeyFrom: []string{"a"}, Match: "POST /c"}, Request{Kind: "charge", Place: "POST h /c", Input: in(`{"a":1,"nonce":1}`)},
+			Request{Kind: "billing.charge", Place: "POST h /c", Input: in(`{"a":1,"nonce":2}`)}, true},
+		{"fields of two kinds", KindRule{KeyFrom: []string{"a"}}, Request{Kind: "charge", Place: "POST h /c", Input: in(`{"a":1,"nonce":1}`)},
+			Request{Kind: "refund", Place: "POST h /c", Input: in(`{"a":1,"nonce":2}`)}, false},
 		{"identical ones are normal", KindRule{Repeat: RepeatAllow}, Request{Input: in(`1`)}, Request{Input: in(`1`)}, false},
 		{"input equal", KindRule{}, Request{Input: in(`{"a":1,"b":2}`)}, Request{Input: in(`{"b":2,"a":1}`)}, true},
 		{"input differs", KindRule{}, Request{Input: in(`{"a":1}`)}, Request{Input: in(`{"a":2}`)}, false},
@@ -67,6 +69,73 @@ func TestMadeKeys(t *testing.T) {
 		t.Error("a key of fields, without one of them")
 	}
 	need.Equal(t, begin(t, r, Request{Key: "own", Input: in(`{"b":1}`)}).Operation.Key, "own", "without a field its own key names it")
+}
+
+// I4: while one is open, it holds what the policy called the same when it was begun, whatever
+// names a request since.
+func TestI4_FieldsThatNameAKindAreEditedInDoubt(t *testing.T) {
+	const place, all = "POST h /c", "POST h /*"
+	in := func(customer string, at int) Request {
+		return Request{Kind: "charge", Place: place, Input: json.RawMessage(fmt.Sprintf(`{"invoice":"I1","customer":%q,"at":%d}`, customer, at))}
+	}
+	renamed := func(w Request) Request {
+		w.Kind = "billing.charge"
+		return w
+	}
+	inBody := func(at int) Request {
+		w := in("c1", at)
+		w.HTTP, w.Input = &ledger.Request{Method: "POST", Origin: "http://h"}, json.RawMessage(`{"path":"/c","body":`+string(w.Input)+`}`)
+		return w
+	}
+	for name, c := range map[string]struct {
+		before, after []string
+		match, since  string
+		input         string // of the policy before, and none since
+		repeat        Request
+		holds         bool
+	}{
+		"its input is all":    {before: []string{"invoice"}, after: []string{"body.invoice"}, match: place, since: place, input: "body", repeat: inBody(2), holds: true},
+		"named no more":       {before: []string{"invoice"}, match: place, input: "body", repeat: renamed(inBody(2)), holds: true},
+		"one more":            {before: []string{"invoice"}, after: []string{"invoice", "customer"}, repeat: in("c1", 2), holds: true},
+		"one more, of HTTP":   {before: []string{"invoice"}, after: []string{"invoice", "customer"}, match: place, since: place, repeat: in("c1", 2), holds: true},
+		"another match":       {before: []string{"invoice"}, after: []string{"invoice"}, match: place, since: all, repeat: in("c1", 2), holds: true},
+		"match and fields":    {before: []string{"invoice"}, after: []string{"customer"}, match: place, since: all, repeat: in("c1", 2), holds: true},
+		"all and a new name":  {before: []string{"invoice"}, after: []string{"customer"}, match: all, since: place, repeat: renamed(in("c1", 2)), holds: true},
+		"of another path":     {before: []string{"invoice"}, after: []string{"invoice"}, match: "POST h /d", since: all, repeat: in("c1", 2)},
+		"one less":            {before: []string{"invoice", "customer"}, after: []string{"invoice"}, repeat: in("c1", 2), holds: true},
+		"in another order":    {before: []string{"invoice", "customer"}, after: []string{"customer", "invoice"}, repeat: in("c1", 2), holds: true},
+		"others":              {before: []string{"invoice"}, after: []string{"customer"}, repeat: in("c1", 2), holds: true},
+		"none any more":       {before: []string{"invoice"}, repeat: in("c1", 2), holds: true},
+		"none, under a key":   {before: []string{"invoice"}, repeat: Request{Kind: "charge", Key: "k2", Input: in("c1", 2).Input}, holds: true},
+		"another one of both": {before: []string{"customer"}, after: []string{"customer", "invoice"}, repeat: in("c2", 2)},
+		"another kind":        {before: []string{"invoice"}, after: []string{"customer"}, repeat: Request{Kind: "refund", Input: in("c1", 2).Input}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rule := KindRule{KeyFrom: c.before, Match: c.match, Input: c.input, Covers: func(match, asked string) bool { return match == asked || match == all }}
+			clock := ledgertest.NewClock()
+			store := newLedger(t, clock.Now, hostclock.With(clock.Now))
+			recorder := func() *Recorder {
+				return New(store, RulesFunc(func(string) KindRule { return rule }), Options{Clock: clock.Now})
+			}
+			running := recorder()
+			one := in("c1", 1)
+			if c.input != "" {
+				one = inBody(1)
+			}
+			first := begin(t, running, one)
+			settle(t, running, first.Attempt.ID, ledger.OutcomeUncertain)
+			rule.KeyFrom, rule.Match, rule.Input = c.after, c.since, ""
+			for who, r := range map[string]*Recorder{"running": running, "started since": recorder()} {
+				res := begin(t, r, c.repeat)
+				need.That(t, (res.Answer == ledger.AnswerInDoubt && res.Operation.ID == first.Operation.ID) == c.holds, "%s: %s %s", who, res.Answer, res.Operation.ID)
+				if !c.holds {
+					return
+				}
+			}
+			settle(t, running, first.Attempt.ID, ledger.OutcomeCommitted)
+			need.Equal(t, begin(t, running, c.repeat).Operation.ID == first.Operation.ID, c.match == c.since && ledger.FieldsKey("", c.before, "") == ledger.FieldsKey("", c.after, ""), "what ended has the name that it had")
+		})
+	}
 }
 
 // I4: the key that goes out is the first caller's, or the operation's own; none is made of

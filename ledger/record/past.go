@@ -49,7 +49,7 @@ func (r *Recorder) TakeOver(ctx context.Context, p Past, rehearse bool) (TakenOv
 	req.ChangeID, req.AttemptID = ledger.DeriveID(p.ID, "begin"), ledger.DeriveID(p.ID, "attempt")
 	req.Key = ledger.SenderImport + "-" + p.ID // each row is a request of its own
 	if p.Key != "" || len(rule.KeyFrom) > 0 {
-		if req, err = named(p.Request, rule, req); err != nil {
+		if req, err = r.named(ctx, p.Request, rule, req); err != nil {
 			return "", ledger.Operation{}, err
 		}
 	}

@@ -85,6 +85,10 @@ func (s bounded) Keyed(ctx context.Context, key string, limit int) ([]string, er
 	return within(ctx, func(ctx context.Context) ([]string, error) { return s.Store.Keyed(ctx, key, limit) })
 }
 
+func (s bounded) FieldNames(ctx context.Context) ([]string, error) {
+	return within(ctx, s.Store.FieldNames)
+}
+
 func (s bounded) Info(ctx context.Context) (ledger.Info, error) {
 	return within(ctx, s.Store.Info)
 }

@@ -43,7 +43,11 @@ type KindRule struct {
 	TTL       time.Duration // how long a finished operation keeps its key; 0: for ever
 	Remembers time.Duration // how long the downstream remembers a key; 0: not at all
 	KeyFrom   []string      // fields of the input that name a request, whatever else differs
-	Named     bool          // the policy names the kind
+	Match     string        // the HTTP requests that are of the kind: with KeyFrom they name one, whatever the kind is called
+	// Covers reports whether a Match, this rule's or an earlier policy's, has a request of a
+	// Place; nil: no other one has.
+	Covers func(match, place string) bool
+	Named  bool // the policy names the kind
 	// Input is the path of what stands for the whole input, of an HTTP request: the
 	// paths of this rule begin there ("body"). "" is the request as it is recorded.
 	Input         string
@@ -121,6 +125,10 @@ type Request struct {
 	// AwaitsDelivery: the caller says with Recorder.Deliver when it has passed the
 	// final answer on. Until then a fresh request of the same input gets that answer.
 	AwaitsDelivery bool
+	// Place is the method, host and path by which a policy finds the kind of an HTTP request:
+	// its name stands for it whatever the kind was called when it was recorded. "": the
+	// caller said the kind.
+	Place string
 	// Replaces is what the request sets, where no policy names its kind: a repeat cannot act
 	// twice, until another request has acted on it.
 	Replaces string

@@ -25,6 +25,7 @@ type Recorder struct {
 	host    string
 	redact  redactor
 	doubts  doubts
+	fields  fieldNames
 
 	kept keeping
 	sent remembered
@@ -199,7 +200,7 @@ func Unchecked(err error) string {
 
 // begin asks once, under the name that the request has.
 func (r *Recorder) begin(ctx context.Context, w Request, rule KindRule, req ledger.BeginRequest) (ledger.BeginResult, error) {
-	req, err := named(w, rule, req)
+	req, err := r.named(ctx, w, rule, req)
 	if err != nil {
 		return ledger.BeginResult{}, err
 	}
@@ -290,11 +291,11 @@ func (r *Recorder) source(w Request) ledger.Source {
 
 // BeginRequest is what a begin of a request would ask the ledger, with secrets
 // replaced.
-func (r *Recorder) BeginRequest(w Request) (ledger.BeginRequest, error) {
+func (r *Recorder) BeginRequest(ctx context.Context, w Request) (ledger.BeginRequest, error) {
 	rule := r.Rule(w.Kind)
 	req, _, err := r.request(w, rule)
 	if err == nil {
-		req, err = named(w, rule, req)
+		req, err = r.named(ctx, w, rule, req)
 	}
 	return req, err
 }

@@ -128,7 +128,7 @@ func TestStatementsAreAnsweredByIndexes(t *testing.T) {
 		}, []*regexp.Regexp{sorted}},
 		"awaited": {func() { _, _ = s.Read(ctx, ledger.Locator{Awaits: "there", Skip: ledger.AllParts}) }, []*regexp.Regexp{flying}},
 		"upkeep":  {func() { need.Get(s.Unpriced(ctx, "q", 5))(t); need.Get(s.Expire(ctx, 5))(t) }, []*regexp.Regexp{flying, unclosed}},
-		"found":   {func() { need.Get(s.Keyed(ctx, "one", 5))(t) }, []*regexp.Regexp{sorted}},
+		"found":   {func() { need.Get(s.Keyed(ctx, "one", 5))(t); need.Get(s.FieldNames(ctx))(t) }, []*regexp.Regexp{sorted}},
 		"needs": {func() {
 			page(ledger.TabNeedsYou, ledger.OrderLoss, "")
 			page(ledger.TabChecking, ledger.OrderLoss, "kind:k cost>3")

@@ -292,6 +292,25 @@ func (s *Store) Keyed(ctx context.Context, key string, limit int) ([]string, err
 		ledger.Masked(key), limit)
 }
 
+// FieldNames goes from one list of fields to the next by the index of names. What a caller gave as
+// a key that looks like one is passed by.
+func (s *Store) FieldNames(ctx context.Context) (out []string, err error) {
+	err = s.db.View(ctx, func(tx Tx) error {
+		for after := "fields-"; ; {
+			names, err := Collect(tx, word, `SELECT name FROM op WHERE name > ? AND name < 'fields.' AND live = 1
+				ORDER BY name LIMIT 1`, after)
+			if err != nil || len(names) == 0 {
+				return err
+			}
+			after = names[0]
+			if _, fields := ledger.FieldsOf(after); fields != nil {
+				out, after = append(out, after), ledger.FieldsList(after)+"g"
+			}
+		}
+	})
+	return out, err
+}
+
 // Marked asks the index of marks, whose texts are short and of few operations.
 func (s *Store) Marked(ctx context.Context, value string, limit int) ([]string, error) {
 	if value == "" {

@@ -34,8 +34,10 @@ func found(loc ledger.Locator) (where string, args []any, err error) {
 		where = `o.seq IN (SELECT o.seq FROM op o {by op_pending} WHERE ` + inFlight + ` AND o.scope = ? AND o.awaits = ?)`
 		args = []any{loc.Scope, loc.Awaits}
 	case loc.Key != "":
-		where = `o.name IN (?, ?) AND o.scope = ? AND o.kind = ? AND o.live = 1`
-		args = []any{loc.Key, ledger.Masked(loc.Key), loc.Scope, loc.Kind}
+		where, args = `o.name IN (?, ?) AND o.scope = ? AND o.live = 1`, []any{loc.Key, ledger.Masked(loc.Key), loc.Scope}
+		if loc.Kind != "" {
+			where, args = where+` AND o.kind = ?`, append(args, loc.Kind)
+		}
 	default:
 		return "", nil, errors.New("which operation: a locator needs an id, an attempt, what is awaited or a key")
 	}

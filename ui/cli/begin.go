@@ -188,6 +188,7 @@ func recordingRules(inForce func() (*policy.Policy, int64)) record.Rules {
 			Downstream: ds.Name, Callers: ds.Callers, SameAccount: ds.SameAccount,
 			Policy: number, Looks: k.Looks,
 			Deadline: k.Deadline, TTL: k.Key.TTL, Remembers: k.Remembers, KeyFrom: k.Key.From, Named: k.Known,
+			Match: policy.Patterns(k.Match), Covers: policy.Covers,
 			TokenArgument: k.Token.Argument, TokenInto: k.Token.Into, TokenAppend: k.Token.Append,
 			Redact: k.Redact, Access: k.Effect.Access(), Input: k.Input, Repeat: k.Repeat, Safe: k.Effect.Safe(), Supersedes: k.Effect.Replaces(),
 			KeyHeader: k.KeyHeader, Retry: outcome.Retry{Max: k.Retry.Max, BackoffMin: k.Retry.BackoffMin, BackoffMax: k.Retry.BackoffMax},
@@ -231,6 +232,13 @@ func (r *rehearsal) Records(ctx context.Context, ids []string) ([]ledger.Record,
 		return nil, nil
 	}
 	return r.Store.Records(ctx, ids)
+}
+
+func (r *rehearsal) FieldNames(ctx context.Context) ([]string, error) {
+	if r.Store == nil {
+		return nil, nil
+	}
+	return r.Store.FieldNames(ctx)
 }
 
 // DigestKey is the ledger's; where there is none, nothing was told by a digest yet.

@@ -79,7 +79,7 @@ func TestI11_CorpusOfSecretsInQueries(t *testing.T) {
 		hidden, rest, _ := strings.Cut(after, "»")
 		query := before + hidden + rest
 		in := need.Get(need.Get(inputOf(&http.Request{Method: "POST", URL: &url.URL{Scheme: "http", Host: "h", Path: "/x", RawQuery: query}, Header: http.Header{}}, nil))(t).encoded())(t)
-		req := need.Get(r.BeginRequest(record.Request{Kind: "post", Input: in, Secret: secretsIn(query)}))(t)
+		req := need.Get(r.BeginRequest(t.Context(), record.Request{Kind: "post", Input: in, Secret: secretsIn(query)}))(t)
 		if kept := string(req.Input); marked == !strings.Contains(kept, "redacted:") || marked && strings.Contains(kept, hidden) {
 			t.Errorf("%s: kept %s", line, kept)
 		}

@@ -193,6 +193,7 @@ func (w *httpWrite) prepare() error {
 	request := w.kept(out)
 	request.Callers = callers
 	w.request = record.Request{Kind: w.kind, Scope: scope, Key: w.key, ID: id, Token: token, Session: w.req.Header.Get(HeaderSession), Input: input, Asked: asked, Caller: strings.Join(w.saying(w.isCaller), "\n"), Counts: w.counts, HTTP: request, Sender: "http",
+		Place:  w.req.Method + " " + w.req.URL.Host + " " + CleanPath(w.req.URL),
 		Secret: secretsIn(w.req.URL.RawQuery), TokenSent: tokenSent, KeySent: w.rule.KeyHeader != "", AwaitsDelivery: w.key == "" && len(w.rule.KeyFrom) == 0}
 	w.request.Replaces = w.replaces()
 	w.request.Source.Trace = w.req.Header.Get("Traceparent")
@@ -268,11 +269,11 @@ func (w *httpWrite) begin(ctx context.Context) (record.Begun, error) {
 func (w *httpWrite) before(ctx context.Context) (ledger.BeginResult, bool, error) {
 	var none ledger.BeginResult
 	r := w.t.Recorder
-	req, err := r.BeginRequest(w.request)
+	req, err := r.BeginRequest(ctx, w.request)
 	if err != nil {
 		return none, false, err
 	}
-	rec, err := r.Store().Read(ctx, ledger.Locator{Kind: req.Kind, Scope: req.Scope, Key: req.Key})
+	rec, err := r.Store().Read(ctx, ledger.ByName(req.Kind, req.Scope, req.Key))
 	if errors.Is(err, ledger.ErrNotFound) {
 		ids, err := r.Store().Keyed(ctx, req.Key, mostCallers)
 		if err != nil || len(ids) == 0 {
