@@ -25,8 +25,8 @@ func TestRoundTrips(t *testing.T) {
 			address = bouncer(t)(made(t))
 		}
 		r, url := pgtest.Through(t, address)
-		s := opened(t, url, Options{})
-		s.notifier.once.Do(func() {}) // others are told beside a change
+		s := opened(t, with(url, "pool_max_conns=1"), Options{}) // on another one the statements are not prepared
+		s.notifier.once.Do(func() {})                            // others are told beside a change
 		maya := ledger.Actor{Name: "maya", Host: "batch-2", Terminal: true}
 		begin := func(key string) (ledger.BeginResult, error) {
 			req := begun(key)

@@ -23,10 +23,10 @@ import (
 // runFlags are what run takes beside the request.
 type runFlags struct {
 	requestFlags
-	timeout  string
-	expand   []string
-	doubt    int // exit code of what is in doubt
-	guard    bool
+	timeout string
+	expand  []string
+	doubt   int // exit code of what is in doubt
+	guard   bool
 }
 
 // ownVerdict is where the exit codes of run that are its own begin; below it

@@ -209,7 +209,7 @@ func TestAnEntryByHandKeepsItsName(t *testing.T) {
 // entries of one file are two.
 func TestI4_AnEntrysNameIsItsServer(t *testing.T) {
 	scope := func(name, entry string) string {
-		c := need.Get(Parse([]byte(`{"mcpServers":{`+quoted(name)+`:`+entry+`}}`)))(t)
+		c := need.Get(Parse([]byte(`{"mcpServers":{` + quoted(name) + `:` + entry + `}}`)))(t)
 		_, names, err := c.Servers[0].Wrap(wrapping, Wrapped{})
 		need.OK(t, err)
 		return names.Scope
