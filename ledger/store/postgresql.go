@@ -14,6 +14,7 @@ import (
 var PostgreSQLSchema = sync.OnceValue(func() string {
 	text, bounds := unbounded(fill(template, inPostgreSQL))
 	head, guards := guards(text)
+	asText := regexp.MustCompile(`\bTEXT\b`) // they are compared by their bytes, in whatever language the database is
 	out := []string{"CREATE SCHEMA indoubt; SET LOCAL search_path = indoubt; CREATE SEQUENCE op_seq; CREATE SEQUENCE ev_seq;",
 		asText.ReplaceAllString(head, `text COLLATE "C"`)}
 	for _, g := range guards {
@@ -30,9 +31,6 @@ var PostgreSQLSchema = sync.OnceValue(func() string {
 // standby that is promoted numbers of transactions are given again.
 const feedPlace = "(('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::bigint << 40)" +
 	" + pg_current_xact_id()::text::bigint"
-
-// asText: texts are compared by their bytes, in whatever language the database is.
-var asText = regexp.MustCompile(`\bTEXT\b`)
 
 // inPostgreSQL is a word as PostgreSQL says it.
 func inPostgreSQL(kind, of string) string {
@@ -76,6 +74,9 @@ func inPostgreSQL(kind, of string) string {
 // every statement, a quarter of a begin and a settle. They are the first rule of their guards.
 func unbounded(text string) (string, map[string][]string) {
 	bounds := map[string][]string{}
+	tableOf := regexp.MustCompile(`(?s)CREATE TABLE (op|ev) \(.*?\n\)`)
+	columnOf := regexp.MustCompile(`(?m)^  (\w+) `)
+	checkOf := regexp.MustCompile(` CHECK \(((?:[^()]|\((?:[^()]|\([^()]*\))*\))*)\)`)
 	text = tableOf.ReplaceAllStringFunc(text, func(table string) string {
 		name := tableOf.FindStringSubmatch(table)[1]
 		var names []string
@@ -96,12 +97,6 @@ func unbounded(text string) (string, map[string][]string) {
 	})
 	return text, bounds
 }
-
-var (
-	tableOf  = regexp.MustCompile(`(?s)CREATE TABLE (op|ev) \(.*?\n\)`)
-	columnOf = regexp.MustCompile(`(?m)^  (\w+) `)
-	checkOf  = regexp.MustCompile(` CHECK \(((?:[^()]|\((?:[^()]|\([^()]*\))*\))*)\)`)
-)
 
 func (g guard) postgreSQL() string {
 	var body strings.Builder

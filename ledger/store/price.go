@@ -6,6 +6,7 @@ import (
 	"math"
 	"regexp"
 	"slices"
+	"sync"
 	"time"
 
 	"indoubt/ledger"
@@ -22,9 +23,10 @@ type price struct {
 const priceNames = `downstream, title, target, duplicate, duplicate_word, duplicate_guess, miss, miss_word, miss_guess, odds,
 	look_at, looks, again_at`
 
-var savePrice = `INSERT INTO price (op, ` + priceNames + `) VALUES ((SELECT seq FROM op WHERE id = ?), ` + placeholders(13) + `)
-	ON CONFLICT (op) DO UPDATE SET ` +
-	regexp.MustCompile(`\w+`).ReplaceAllString(priceNames, `$0 = excluded.$0`)
+var savePrice = sync.OnceValue(func() string {
+	return `INSERT INTO price (op, ` + priceNames + `) VALUES ((SELECT seq FROM op WHERE id = ?), ` + placeholders(13) + `)
+		ON CONFLICT (op) DO UPDATE SET ` + regexp.MustCompile(`\w+`).ReplaceAllString(priceNames, `$0 = excluded.$0`)
+})
 
 // priceColumns are what a priceScan reads, of price p that may not be there.
 var priceColumns = bare(`p.op IS NOT NULL`, `coalesce(p.downstream, '')`, `coalesce(p.title, '')`, `coalesce(p.target, '')`,
@@ -75,7 +77,7 @@ func (p price) save(tx Tx, r row) error {
 	}
 	values := []any{r.o.ID, p.Downstream, p.Title, p.Target, finite(p.Duplicate.Value), p.Duplicate.Word, number(p.Duplicate.Guess),
 		finite(p.Miss.Value), p.Miss.Word, number(p.Miss.Guess), finite(p.Odds), millis(p.ReadAt), p.Reads, millis(p.again)}
-	return exec(tx, savePrice, values...)
+	return exec(tx, savePrice(), values...)
 }
 
 // with is the price after a policy said another one. again is when the operation is to be looked

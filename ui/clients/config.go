@@ -170,10 +170,6 @@ func (s *Server) args() (words []string, ok bool) {
 	return words, true
 }
 
-func (s *Server) of(v *hujson.Value) string {
-	return string(s.text[s.from+v.StartOffset : s.from+v.EndOffset])
-}
-
 // Masked is the text without secrets. They are known by their place in an entry: text that
 // merely equals one stays, or what is hidden would tell what it is.
 func (c *Config) Masked() (string, error) {

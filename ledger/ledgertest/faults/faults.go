@@ -5,6 +5,7 @@ package faults
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"hash/fnv"
 	"io"
@@ -289,7 +290,13 @@ func (s *Way) list(w http.ResponseWriter, r *http.Request, t Trouble, next func(
 		}
 	}
 	next(said)
-	if t.Fault == Rename {
+	switch t.Fault {
+	case Truncate: // it says that there is more, also where there is none
+		var page struct{ Data []json.RawMessage }
+		if json.Unmarshal(said.Body.Bytes(), &page) == nil && len(page.Data) >= t.Limit {
+			said.Body = bytes.NewBufferString(strings.Replace(said.Body.String(), `"has_more":false`, `"has_more":true`, 1))
+		}
+	case Rename:
 		text := strings.ReplaceAll(said.Body.String(), fmt.Sprintf("%q:", t.FromName), fmt.Sprintf("%q:", t.To))
 		said.Body = bytes.NewBufferString(text)
 	}
