@@ -129,6 +129,7 @@ var refusedSteps = []refusedStep{
 		moved("e", `state='uncertain'; unproven=1; facts='{"outcome":"uncertain","n":2}'`)}},
 	{"!the end of no attempt", "number", []string{moved("e", `state='uncertain'; unproven=1; facts='{"outcome":"uncertain","n":"x"}'`)}},
 	{"!an outcome of what goes on", "what ends the attempt in", []string{moved("e", lost)}},
+	{"!a proof of what goes on", "an outcome, a proof and a", []string{moved("e", `verb='begin'; facts='{"proof":"not_there"}'`)}},
 	{"!a lost answer that counts for nothing", "an outcome that is not proven", []string{moved("e", "state='uncertain'; "+lost)}},
 	{"!and is proven, too", "an outcome that is not proven", []string{
 		moved("e", `state='uncertain'; facts='{"outcome":"uncertain","proof":"refused"}'`)}},
