@@ -60,7 +60,7 @@ type Pricing struct {
 	Odds        float64   // chance that it landed, 0..1
 	Rank        float64   // what is lost if no one acts; the list's order
 	DecideAt    time.Time // from when it needs a person; zero: at once; Never: not by time
-	ReadAt      time.Time // when the next read is due; Never: no read
+	ReadAt      time.Time // when the next read is due, zero for at once; Never: no read
 	Reads       int       // reads done, for backoff
 }
 

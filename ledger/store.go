@@ -106,6 +106,12 @@ type Pricer interface {
 	Price(ctx context.Context, prices []Pricing) error
 }
 
+// Due is an operation whose next read is due, as it was then.
+type Due struct {
+	ID, Kind string
+	Version  int64
+}
+
 // Schedule gives an engine what is due.
 type Schedule interface {
 	// Expire turns pending operations whose deadline has passed into uncertain
@@ -114,7 +120,7 @@ type Schedule interface {
 	// Due returns uncertain operations (and settled ones with a recheck pending)
 	// whose next read is due, earliest first, of the downstream that they are priced for;
 	// "" returns those without a price.
-	Due(ctx context.Context, downstream string, now time.Time, limit int) ([]Row, error)
+	Due(ctx context.Context, downstream string, now time.Time, limit int) ([]Due, error)
 	// Stepped writes an event down that the wall clock was set, and returns whether this is
 	// the first engine to notice. What is to happen at a time of the clock as it was before
 	// it was set back does not wait for the difference: reads that are due.

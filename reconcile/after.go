@@ -20,22 +20,37 @@ const (
 // Only the loop touches it.
 type follower struct {
 	place   ledger.Cursor // behind what was read; "" before the start
-	next    time.Time
-	checked []string // were being checked when they were to be priced anew
+	next    time.Time     // not before
+	news    bool          // something was written since
+	checked []string      // were being checked when they were to be priced anew
 
 	trees   map[string]bool // in doubt, and started a command on this host that was not seen to be gone
 	treesAt time.Time       // when they are looked at next
+}
+
+// keepUp follows the history, and prices what is open and has no price: all of that is asked
+// for, so it keeps a pace of its own. more reports that there is more to price at once.
+func (e *Engine) keepUp(ctx context.Context) (more bool, err error) {
+	f := &e.after
+	now := time.Now()
+	if now.Before(f.next) {
+		return false, nil
+	}
+	f.next, f.news = now.Add(followEvery), false
+	if err := e.follow(ctx); err != nil || !e.leads(ledger.LeadLedger) {
+		return false, err
+	}
+	n, err := e.priceBatch(ctx)
+	if n > 0 {
+		f.next = now
+	}
+	return n > 0, err
 }
 
 // follow reads what was recorded since it was called last. It schedules looks for second
 // effects, and prices what is beside an operation that moved.
 func (e *Engine) follow(ctx context.Context) error {
 	f := &e.after
-	if now := time.Now(); now.Before(f.next) {
-		return nil
-	} else {
-		f.next = now.Add(followEvery)
-	}
 	if e.lead.takenOver() || f.place == "" {
 		if err := e.lookBack(ctx); err != nil {
 			return err

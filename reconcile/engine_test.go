@@ -102,10 +102,10 @@ func TestOnceEndsWhenNothingIsDue(t *testing.T) {
 // meanwhile is a ledger in which something happens once it was asked what is due.
 type meanwhile struct {
 	within
-	happens func(ledger.Row)
+	happens func(ledger.Due)
 }
 
-func (m meanwhile) Due(ctx context.Context, downstream string, now time.Time, limit int) ([]ledger.Row, error) {
+func (m meanwhile) Due(ctx context.Context, downstream string, now time.Time, limit int) ([]ledger.Due, error) {
 	rows, err := m.within.Due(ctx, downstream, now, limit)
 	if len(rows) > 0 {
 		m.happens(rows[0])
@@ -121,7 +121,7 @@ func TestOnceTellsOfWhatItChecks(t *testing.T) {
 		w.doubt("pay", 100+i, 100+i)
 	}
 	var settled sync.Once
-	w.store = meanwhile{within{w.store}, func(row ledger.Row) {
+	w.store = meanwhile{within{w.store}, func(row ledger.Due) {
 		settled.Do(func() {
 			need.Get(ledger.Decide(w.ctx, w.store, ledger.Decision{ChangeID: ledger.NewID(), ID: row.ID, Version: row.Version,
 				Verb: ledger.VerbConfirm, Reason: "seen there", Actor: ledger.Actor{Name: "sam", Terminal: true}}))(t)

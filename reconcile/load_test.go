@@ -39,7 +39,7 @@ func (c *counted) Price(ctx context.Context, p []ledger.Pricing) error {
 	return c.Store.Price(ctx, p)
 }
 
-func (c *counted) Due(ctx context.Context, downstream string, now time.Time, limit int) ([]ledger.Row, error) {
+func (c *counted) Due(ctx context.Context, downstream string, now time.Time, limit int) ([]ledger.Due, error) {
 	c.due.Add(1)
 	return c.Store.Due(ctx, downstream, now, limit)
 }
@@ -51,7 +51,7 @@ type outrun struct {
 	check func(id string)
 }
 
-func (s *outrun) Due(ctx context.Context, downstream string, now time.Time, limit int) ([]ledger.Row, error) {
+func (s *outrun) Due(ctx context.Context, downstream string, now time.Time, limit int) ([]ledger.Due, error) {
 	if downstream == "" { // what has no price comes all at once
 		return nil, nil
 	}

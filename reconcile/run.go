@@ -86,13 +86,17 @@ func (e *Engine) passes(ctx context.Context, once bool, ended func(ReadResult, e
 		if more {
 			continue
 		}
-		timer.Reset(e.lead.wait(e.now(), pollEvery))
+		wait := e.lead.wait(e.now(), pollEvery)
+		if e.after.news {
+			wait = min(wait, time.Until(e.after.next))
+		}
+		timer.Reset(wait)
 		select {
 		case <-ctx.Done():
 		case <-timer.C:
 		case <-e.wake:
 		case _, open := <-watch:
-			if !open {
+			if e.after.news = true; !open {
 				watch = nil
 			}
 		}
@@ -119,20 +123,13 @@ func (e *Engine) pass(ctx context.Context, by time.Time, ended func(ReadResult, 
 			return begun, false, err
 		}
 	}
-	if err := e.follow(ctx); err != nil {
-		return begun, false, err
-	}
-	more = more || expired == batch
-	if e.leads(ledger.LeadLedger) {
-		n, err := e.priceBatch(ctx)
-		return begun, more || n > 0, err // which may be due at once
-	}
-	return begun, more, nil
+	unpriced, err := e.keepUp(ctx)
+	return begun, more || unpriced || expired == batch, err // what is priced may be due at once
 }
 
 // dueCheck is an operation whose check begins.
 type dueCheck struct {
-	row  ledger.Row
+	ledger.Due
 	down *downstream
 }
 
@@ -141,7 +138,7 @@ type dueCheck struct {
 // some rows had moved, so that others may be due behind them.
 func (e *Engine) startChecks(ctx context.Context, by time.Time, ended func(ReadResult, error)) (begun int, more bool, err error) {
 	pol := e.policy()
-	var rows []ledger.Row
+	var rows []ledger.Due
 	for _, k := range append(pol.Checked(), nil) {
 		some, err := e.dueOf(ctx, k, by)
 		if err != nil {
@@ -159,14 +156,14 @@ func (e *Engine) startChecks(ctx context.Context, by time.Time, ended func(ReadR
 	if len(due) == 0 {
 		return 0, false, nil
 	}
-	recs, err := e.o.Store.Records(ctx, ledger.Each(due, func(c dueCheck) string { return c.row.ID })) // in this order
+	recs, err := e.o.Store.Records(ctx, ledger.Each(due, func(c dueCheck) string { return c.ID })) // in this order
 	for _, c := range due {
 		var rec ledger.Record
-		if len(recs) > 0 && recs[0].Operation.ID == c.row.ID {
+		if len(recs) > 0 && recs[0].Operation.ID == c.ID {
 			rec, recs = recs[0], recs[1:]
 		}
-		if !stillDue(rec, c.row) { // its check ended while it was asked what is due
-			c.down.leave(c.row.ID, false)
+		if !stillDue(rec, c.Due, by) { // its check ended while it was asked what is due
+			c.down.leave(c.ID, false)
 			more = true
 			continue
 		}
@@ -183,7 +180,7 @@ func (e *Engine) startChecks(ctx context.Context, by time.Time, ended func(ReadR
 // dueOf is what is due of a kind's downstream, as much as there is room for; nil stands for
 // what has no price. What cannot be checked now is put off: all of it when the downstream wants
 // no request, and what nobody leads, of which whoever leads the ledger says when a person is asked.
-func (e *Engine) dueOf(ctx context.Context, k *policy.Kind, by time.Time) ([]ledger.Row, error) {
+func (e *Engine) dueOf(ctx context.Context, k *policy.Kind, by time.Time) ([]ledger.Due, error) {
 	name, limit, off, asked := "", batch, time.Time{}, ledger.Never
 	if k != nil {
 		name = k.DownstreamName()
@@ -213,13 +210,17 @@ func (e *Engine) dueOf(ctx context.Context, k *policy.Kind, by time.Time) ([]led
 	return nil, e.postpone(ctx, rows, off, asked)
 }
 
-// postpone puts rows off, in one write.
-func (e *Engine) postpone(ctx context.Context, rows []ledger.Row, until, asked time.Time) error {
+// postpone puts what is due off, in one write.
+func (e *Engine) postpone(ctx context.Context, due []ledger.Due, until, asked time.Time) error {
+	recs, err := e.o.Store.Records(ctx, ledger.Each(due, func(d ledger.Due) string { return d.ID }))
+	if err != nil {
+		return fmt.Errorf("read what is put off: %w", err)
+	}
 	digest := e.policy().Digest()
 	var off []ledger.Pricing
-	for _, row := range rows {
-		if p := row.Pricing; p.Digest == digest {
-			p.OperationID, p.Version, p.ReadAt, p.DecideAt = row.ID, row.Version, apart(e.now(), until), sooner(p.DecideAt, asked)
+	for _, rec := range recs {
+		if p := rec.Pricing; p.Digest == digest {
+			p.Version, p.ReadAt, p.DecideAt = rec.Operation.Version, apart(e.now(), until), sooner(p.DecideAt, asked)
 			off = append(off, p)
 		}
 	}
@@ -233,14 +234,14 @@ func (e *Engine) checkDue(ctx context.Context, c dueCheck, rec ledger.Record, en
 	if errors.Is(err, ledger.ErrRefused) {
 		result, err = ReadResult{}, nil
 	}
-	c.down.leave(c.row.ID, err != nil)
+	c.down.leave(c.ID, err != nil)
 	ended(result, err)
 	e.checking.Add(-1)
 	e.nudge()
 }
 
 // stillDue reports whether what was due was neither read nor moved since.
-func stillDue(rec ledger.Record, row ledger.Row) bool {
-	was, is := row.Pricing, rec.Pricing
-	return is.OperationID != "" && rec.Operation.Version == row.Version && is.Reads == was.Reads && is.ReadAt.Equal(was.ReadAt)
+func stillDue(rec ledger.Record, d ledger.Due, by time.Time) bool {
+	p := rec.Pricing
+	return p.OperationID != "" && rec.Operation.Version == d.Version && !p.ReadAt.After(by)
 }

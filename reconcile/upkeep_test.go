@@ -33,7 +33,7 @@ func TestPricingGoesOnWhileReadsAreWaitedFor(t *testing.T) {
 // halfDeaf is a ledger that tells only what is due of downstreams.
 type halfDeaf struct{ ledger.Store }
 
-func (h halfDeaf) Due(ctx context.Context, downstream string, now time.Time, limit int) ([]ledger.Row, error) {
+func (h halfDeaf) Due(ctx context.Context, downstream string, now time.Time, limit int) ([]ledger.Due, error) {
 	if downstream == "" {
 		return nil, ledger.ErrBusy
 	}

@@ -116,7 +116,7 @@ func doubt(b *testing.B, s ledger.Store, n int) {
 	due := need.Get(s.Due(ctx, "", time.Now(), n))(b)
 	prices := make([]ledger.Pricing, len(due))
 	for i, r := range due {
-		prices[i] = ledger.Pricing{OperationID: r.ID, Digest: "p1", Downstream: "stripe", Title: r.Title, Rank: float64(i % 97), DecideAt: time.Now().Add(time.Hour)}
+		prices[i] = ledger.Pricing{OperationID: r.ID, Digest: "p1", Downstream: "stripe", Title: "charge " + r.ID, Rank: float64(i % 97), DecideAt: time.Now().Add(time.Hour)}
 	}
 	need.OK(b, s.Price(ctx, prices))
 }

@@ -20,7 +20,7 @@ func schedule(t *testing.T, open Open) {
 		rows := need.Get(d.s.Due(ctx, of, d.clock.Now(), 100))(d)
 		var keys []string
 		for _, r := range rows {
-			keys = append(keys, r.Key)
+			keys = append(keys, d.read(r.ID).Operation.Key)
 		}
 		return keys
 	}

@@ -234,7 +234,7 @@ func looks(t *testing.T, open Open) {
 		rows := need.Get(d.s.Due(ctx, "", d.clock.Now(), 10))(d)
 		var got []string
 		for _, r := range rows {
-			got = append(got, r.Key)
+			got = append(got, d.read(r.ID).Operation.Key)
 		}
 		need.Must(d, slices.Equal(sorted(got), want), "due are %v, want %v", got, want)
 	}

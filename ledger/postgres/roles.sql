@@ -36,7 +36,7 @@ GRANT USAGE ON ALL SEQUENCES IN SCHEMA indoubt TO indoubt_writer, indoubt_engine
 GRANT INSERT ON indoubt.intent, indoubt.settle TO indoubt_writer;
 GRANT INSERT ON indoubt.op, indoubt.price TO indoubt_writer, indoubt_engine, indoubt_operator;
 GRANT UPDATE (name, key, live, gate, token_sent, mark, target, title, state, abandoned, version, attempt, unproven, allow_until, allowed_at, started_at, begun_at, deadline_at, ended_at, doubted, doubted_at, settled_at, parked_until, undelivered, awaits, class, verdict, conflict, person_only, by_answer, effects, receipts, policy, rank, by_word, person_at, change_id, changed_at, actor, machine, verb, reason, about, facts, payload) ON indoubt.op TO indoubt_writer, indoubt_engine, indoubt_operator;
-GRANT UPDATE (downstream, title, target, duplicate, duplicate_word, duplicate_guess, miss, miss_word, miss_guess, odds, look_at, looks, again_at) ON indoubt.price TO indoubt_writer, indoubt_engine, indoubt_operator;
+GRANT UPDATE (downstream, title, target, duplicate, duplicate_word, duplicate_guess, miss, miss_word, miss_guess, odds, look_at, looks) ON indoubt.price TO indoubt_writer, indoubt_engine, indoubt_operator;
 GRANT INSERT (op, n, id, at, verb, actor, machine, reason, before, state, version, about, facts, payload) ON indoubt.ev TO indoubt_writer, indoubt_engine, indoubt_operator;
 -- What is folded is for who leads. A person says who is on an outage, holds, and redacts.
 GRANT INSERT ON indoubt.total, indoubt.lead, indoubt.outage TO indoubt_engine, indoubt_operator;

@@ -401,7 +401,7 @@ func TestI9_ACommitIsLookedAtOnceMore(t *testing.T) {
 	landed, lost := begin(t, r, Request{Key: "landed"}), begin(t, r, Request{Key: "failed"})
 	settle(t, r, landed.Attempt.ID, ledger.OutcomeCommitted)
 	settle(t, r, lost.Attempt.ID, ledger.OutcomeFailed)
-	due := func() []ledger.Row { return need.Get(store.Due(t.Context(), "", clock.Now(), 10))(t) }
+	due := func() []ledger.Due { return need.Get(store.Due(t.Context(), "", clock.Now(), 10))(t) }
 	clock.Advance(9 * time.Minute)
 	need.Equal(t, len(due()), 0)
 	clock.Advance(2 * time.Minute)

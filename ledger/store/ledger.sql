@@ -109,7 +109,7 @@ CREATE TABLE price (   -- what is open, ever was in doubt or is to be looked at 
   duplicate {real} NOT NULL DEFAULT 0, duplicate_word TEXT NOT NULL DEFAULT '', duplicate_guess {int} NOT NULL DEFAULT 0,
   miss {real} NOT NULL DEFAULT 0, miss_word TEXT NOT NULL DEFAULT '', miss_guess {int} NOT NULL DEFAULT 0,
   odds {real} NOT NULL DEFAULT 0,
-  look_at {int} NOT NULL DEFAULT 0, looks {int} NOT NULL DEFAULT 0, again_at {int} NOT NULL DEFAULT 0  -- again_at: a settled one is looked for then
+  look_at {int} NOT NULL DEFAULT 0, looks {int} NOT NULL DEFAULT 0   -- a settled one is looked for then, too; 0: at once
 ) {strict};
 CREATE INDEX price_by_look ON price (downstream, look_at, op);
 CREATE TABLE outage (   -- a burst of lost answers on a downstream, or of a kind

@@ -17,40 +17,38 @@ import (
 type price struct {
 	ledger.Pricing
 	listed bool
-	again  time.Time // a settled one is looked for then
 }
 
 const priceNames = `downstream, title, target, duplicate, duplicate_word, duplicate_guess, miss, miss_word, miss_guess, odds,
-	look_at, looks, again_at`
+	look_at, looks`
 
 var savePrice = sync.OnceValue(func() string {
-	return `INSERT INTO price (op, ` + priceNames + `) VALUES ((SELECT seq FROM op WHERE id = ?), ` + placeholders(13) + `)
+	return `INSERT INTO price (op, ` + priceNames + `) VALUES ((SELECT seq FROM op WHERE id = ?), ` + placeholders(12) + `)
 		ON CONFLICT (op) DO UPDATE SET ` + regexp.MustCompile(`\w+`).ReplaceAllString(priceNames, `$0 = excluded.$0`)
 })
 
 // priceColumns are what a priceScan reads, of price p that may not be there.
 var priceColumns = bare(`p.op IS NOT NULL`, `coalesce(p.downstream, '')`, `coalesce(p.title, '')`, `coalesce(p.target, '')`,
 	`coalesce(p.duplicate, 0)`, `coalesce(p.duplicate_word, '')`, `coalesce(p.duplicate_guess, 0) = 1`, `coalesce(p.miss, 0)`,
-	`coalesce(p.miss_word, '')`, `coalesce(p.miss_guess, 0) = 1`, `coalesce(p.odds, 0)`, `coalesce(p.look_at, 0)`, `coalesce(p.looks, 0)`,
-	`coalesce(p.again_at, 0)`)
+	`coalesce(p.miss_word, '')`, `coalesce(p.miss_guess, 0) = 1`, `coalesce(p.odds, 0)`, `coalesce(p.look_at, 0)`, `coalesce(p.looks, 0)`)
 
 type priceScan struct {
-	p           price
-	look, again int64
-	dest        []any
+	p    price
+	look int64
+	dest []any
 }
 
 func newPriceScan() *priceScan {
 	s := &priceScan{}
 	p := &s.p
 	s.dest = []any{&p.listed, &p.Downstream, &p.Title, &p.Target, &p.Duplicate.Value, &p.Duplicate.Word, &p.Duplicate.Guess,
-		&p.Miss.Value, &p.Miss.Word, &p.Miss.Guess, &p.Odds, &s.look, &p.Reads, &s.again}
+		&p.Miss.Value, &p.Miss.Word, &p.Miss.Guess, &p.Odds, &s.look, &p.Reads}
 	return s
 }
 
 // price is what was read, with what stands in the row.
 func (s *priceScan) price(r *row) price {
-	s.p.Digest, s.p.Rank, s.p.DecideAt, s.p.ReadAt, s.p.again = r.policy, r.rank, r.personAt, at(s.look), at(s.again)
+	s.p.Digest, s.p.Rank, s.p.DecideAt, s.p.ReadAt = r.policy, r.rank, r.personAt, at(s.look)
 	return s.p
 }
 
@@ -76,13 +74,12 @@ func (p price) save(tx Tx, r row) error {
 		}
 	}
 	values := []any{r.o.ID, p.Downstream, p.Title, p.Target, finite(p.Duplicate.Value), p.Duplicate.Word, number(p.Duplicate.Guess),
-		finite(p.Miss.Value), p.Miss.Word, number(p.Miss.Guess), finite(p.Odds), millis(p.ReadAt), p.Reads, millis(p.again)}
+		finite(p.Miss.Value), p.Miss.Word, number(p.Miss.Guess), finite(p.Odds), millis(p.ReadAt), p.Reads}
 	return exec(tx, savePrice(), values...)
 }
 
-// with is the price after a policy said another one. again is when the operation is to be looked
-// for all the same.
-func (p price) with(is ledger.Pricing, of *row, again time.Time) price {
+// with is the price after a policy said another one. What is settled keeps its look.
+func (p price) with(is ledger.Pricing, of *row) price {
 	if p.listed = p.listed || of.o.State == ledger.Pending || of.open() || of.o.Doubted; !p.listed {
 		return p
 	}
@@ -90,11 +87,15 @@ func (p price) with(is ledger.Pricing, of *row, again time.Time) price {
 	if p.Reads > is.Reads {
 		is.Reads, is.ReadAt = p.Reads, p.ReadAt
 	}
-	if p.Pricing = is; !again.IsZero() {
-		p.ReadAt = again
+	if !of.o.State.Open() && !p.looked() {
+		is.ReadAt = ledger.Never
 	}
+	p.Pricing = is
 	return p
 }
+
+// looked reports whether it is looked at again.
+func (p price) looked() bool { return p.listed && p.ReadAt.Before(ledger.Never) }
 
 // worth works out the price of what a change writes. What was in doubt keeps it.
 func (w *writing) worth() {
@@ -105,25 +106,26 @@ func (w *writing) worth() {
 	if o.State == ledger.Uncertain && was.State != ledger.Uncertain {
 		p.ReadAt, p.Reads = time.Time{}, 0
 	}
+	again := !c.RecheckAt.IsZero() && !o.State.Open()
+	open := w.is.open() || again || !o.State.Open() && !was.State.Open() && p.looked() && c.Read == nil
 	switch {
-	case o.State.Open():
-		p.again = time.Time{}
-	case !c.RecheckAt.IsZero():
-		p.again, p.ReadAt = c.RecheckAt, c.RecheckAt
-	case c.Read != nil:
-		p.again = time.Time{}
-	}
-	switch open := w.is.open() || !p.again.IsZero(); {
 	case open && !p.listed:
-		p = price{listed: true, again: p.again, Pricing: ledger.Pricing{ReadAt: p.again}}
+		p = price{listed: true}
 	case open || o.State == ledger.Pending:
 	case !o.Doubted:
 		p = price{}
 	default:
-		p.Rank, p.DecideAt, p.ReadAt = 0, time.Time{}, time.Time{}
+		p.Rank, p.DecideAt = 0, time.Time{}
 	}
 	if c.Pricing != nil {
-		p = p.with(*c.Pricing, &w.is, c.RecheckAt)
+		p = p.with(*c.Pricing, &w.is)
+	}
+	switch {
+	case o.State.Open():
+	case again:
+		p.ReadAt = c.RecheckAt
+	case was.State.Open() || c.Read != nil:
+		p.ReadAt = ledger.Never
 	}
 	if c.Erase != nil {
 		p.Title, p.Target, p.Digest = "", "", ""
@@ -138,7 +140,7 @@ func (s *Store) Price(ctx context.Context, prices []ledger.Pricing) error {
 		for _, of := range prices {
 			l, err := load(tx, ledger.Locator{ID: of.OperationID, Skip: ledger.AllParts})
 			if err == nil && l.rec.Found && (of.Version == 0 || of.Version == l.o.Version) {
-				err = l.price.with(of, &l.row, time.Time{}).save(tx, l.row)
+				err = l.price.with(of, &l.row).save(tx, l.row)
 			}
 			if err != nil {
 				return err
@@ -218,18 +220,12 @@ func (s *Store) Expire(ctx context.Context, limit int) (n int, err error) {
 	return n, err
 }
 
-// Due returns operations of a downstream whose next check is due.
-func (s *Store) Due(ctx context.Context, downstream string, now time.Time, limit int) (rows []ledger.Row, err error) {
-	err = s.db.View(ctx, func(tx Tx) error {
-		all, err := loadAll(tx, ledger.PartReads|ledger.PartHolds, `p.downstream = ? AND p.look_at <= ? AND (o.state = 'uncertain'
-			AND o.abandoned = 0 OR p.again_at <> 0)
-			ORDER BY p.look_at, p.op LIMIT ?`, downstream, millis(now), limit)
-		for _, l := range all {
-			rows = append(rows, l.rec.Row())
-		}
-		return err
-	})
-	return rows, err
+// Due asks the index of looks. Only what there is room for is read whole, by Records.
+func (s *Store) Due(ctx context.Context, downstream string, now time.Time, limit int) ([]ledger.Due, error) {
+	return gather(ctx, s, func(rows Rows) (d ledger.Due, err error) { return d, rows.Scan(&d.ID, &d.Kind, &d.Version) },
+		`SELECT o.id, o.kind, o.version FROM price p JOIN op o ON o.seq = p.op WHERE p.downstream = ? AND p.look_at <= ?
+			AND (o.state = 'uncertain' AND o.abandoned = 0 OR o.state <> 'pending' AND p.look_at <> 0) ORDER BY p.look_at, p.op LIMIT ?`,
+		downstream, millis(now), limit)
 }
 
 // Stepped writes down that the wall clock was set.
