@@ -122,7 +122,6 @@ type Info struct {
 	ReadOnly  bool
 	Promoted  bool   // it was opened as a copy that follows another server, and is none any more: opened anew it may be written to
 	Home      string // the name under which its home was declared, or ""
-	Exposed   string // not empty: who else than this account, or the group it is shared with, can change what it says
 	Strained  string // not empty: what a person must do about its storage, as "DISK SHORT: …"
 	Failover  Failover
 	MovedTo   string // where this ledger has moved to: it is looked at only

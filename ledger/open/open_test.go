@@ -100,22 +100,10 @@ func TestTheErrorsOfAFileHaveWords(t *testing.T) {
 		err  ledger.Troubled
 		code string
 	}{
-		{&sqlite.ForeignError{Path: "/x", Why: "w"}, "not_a_ledger"},
-		{&sqlite.NotDatabaseError{Path: "/x"}, "not_a_ledger"},
-		{&sqlite.NotLocalError{Path: "/x", Type: "NFS"}, "not_local"},
-		{&sqlite.ReadOnlyDirError{Path: "/x"}, "permission"},
-		{&sqlite.FullDiskError{Path: "/x"}, "disk_full"},
 		{&sqlite.DamagedError{Path: "/x", Found: "f"}, "damaged"},
 		{&sqlite.IOError{Path: "/x", Err: errors.New("e")}, "io_error"},
 		{&sqlite.IOError{Path: "/x", Err: &fs.PathError{Op: "open", Path: "/x", Err: syscall.EMFILE}}, "io_error"},
-		{&sqlite.PermissionError{Path: "/x", Done: "read"}, "permission"},
-		{&sqlite.PermissionError{Path: "/x", Done: "written", Shut: true}, "permission"},
-		{&sqlite.SideFileError{Path: "/x", Why: "w"}, "damaged"},
 		{&digestkey.Error{Path: "/x", Why: "w"}, "digest_key"},
-		{&sqlite.FormerError{Path: "/x", Empty: true}, "former"},
-		{&sqlite.FormerError{Path: "/x", Log: true}, "former"},
-		{&sqlite.DisplacedError{Path: "/x", Why: "w", Do: "d", Gone: true}, "gone"},
-		{&sqlite.DisplacedError{Path: "/x", Why: "w", Do: "d"}, "damaged"},
 		{&ledger.SchemaError{Ledger: "/x", Has: 9, Knows: 1}, "other_schema"},
 	} {
 		told := c.err.Trouble(func(name string) string { return "~" + name })

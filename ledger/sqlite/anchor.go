@@ -42,36 +42,26 @@ func filesAt(path string) (at files, err error) {
 	return at, nil
 }
 
-// DisplacedError: the files behind the path are not those of the ledger, so that
-// what is written may never be seen. Where the ledger itself is gone, it matches
-// ledger.ErrGone; everything else heals as soon as it is put right.
-type DisplacedError struct {
-	Path, Why, Do string
-	Gone          bool
+// displaced says that the files behind the path are not those of the ledger, so that what is
+// written may never be seen. It heals as soon as it is put right.
+func displaced(path, why, do string) error {
+	return &Refusal{Code: "damaged", Path: path, After: " " + why, Do: do}
 }
 
-func (e *DisplacedError) Error() string { return e.Trouble(ledger.InFull).Error() }
-
-// Trouble says what became of the files.
-func (e *DisplacedError) Trouble(name func(string) string) ledger.Trouble {
-	if e.Gone {
-		return ledger.Trouble{Code: "gone", Message: fmt.Sprintf("%v: %s %s", ledger.ErrGone, name(e.Path), e.Why), Do: e.Do}
-	}
-	return ledger.Trouble{Code: "damaged", Message: name(e.Path) + " " + e.Why, Do: e.Do}
+// gone says that of the ledger itself. It matches ledger.ErrGone.
+func gone(path, why, do string) error {
+	return &Refusal{Code: "gone", Before: ledger.ErrGone.Error() + ": ", Path: path, After: " " + why, Do: do, is: ledger.ErrGone}
 }
-
-// Is makes errors.Is(err, ledger.ErrGone) true.
-func (e *DisplacedError) Is(target error) bool { return target == ledger.ErrGone && e.Gone }
 
 // usable refuses a file that goes by two names: SQLite keeps a log beside each
 // name, and what is written under one overwrites what is written under the other.
 func (f file) usable(path string) error {
 	switch {
 	case f.names > 1:
-		return &DisplacedError{Path: path, Why: fmt.Sprintf("is one file with %d names (hard links), and each name would have a log of its own", f.names),
-			Do: "remove the other names; `indoubt backup` makes a copy"}
+		return displaced(path, fmt.Sprintf("is one file with %d names (hard links), and each name would have a log of its own", f.names),
+			"remove the other names; `indoubt backup` makes a copy")
 	case f.mounted:
-		return &DisplacedError{Path: path, Why: "is mounted alone, without the log beside it", Do: "mount its directory instead"}
+		return displaced(path, "is mounted alone, without the log beside it", "mount its directory instead")
 	}
 	return nil
 }
@@ -82,11 +72,12 @@ func (f file) usable(path string) error {
 func (was files) replaced(path string, now files) error {
 	switch {
 	case !now.db.there():
-		return &DisplacedError{path, "is not there", "bring it back, its -wal file with it", true}
+		return gone(path, "is not there", "bring it back, its -wal file with it")
 	case !now.db.is(was.db):
-		return &DisplacedError{path, "is another file now", "bring the old one back, or start again with the one that is there now", true}
+		return gone(path, "is another file now", "bring the old one back, or start again with the one that is there now")
 	case now.db.size < was.db.size && cutOff(path) != "": // else it was vacuumed
-		return &DisplacedError{Path: path, Why: "was cut off while it was open", Do: "stop what writes to it, keep its -wal, and put a backup in its place (Backups in ledger/README.md)"}
+		return displaced(path, "was cut off while it was open",
+			"stop what writes to it, keep its -wal, and put a backup in its place (Backups in ledger/README.md)")
 	}
 	return nil
 }
@@ -95,13 +86,13 @@ func (was files) replaced(path string, now files) error {
 func (was files) sameLog(now files) bool { return now.wal.is(was.wal) && now.shm.is(was.shm) }
 
 func lostLog(path string) error {
-	return &DisplacedError{Path: path, Why: "had its log (-wal, -shm) removed or replaced while it was open",
-		Do: "the program that has it open puts that right within seconds; if not, end those that have it open: fuser " + path}
+	return displaced(path, "had its log (-wal, -shm) removed or replaced while it was open",
+		"the program that has it open puts that right within seconds; if not, end those that have it open: fuser "+path)
 }
 
 // anchored reports whether everything that is written is where the next one looks
 // for it. Every write transaction asks before it and, before it is acknowledged,
-// after it. Errors: *DisplacedError, *DamagedError.
+// after it. Errors: *Refusal, *DamagedError.
 func (s *handle) anchored() error {
 	now, err := filesAt(s.path)
 	if err != nil {

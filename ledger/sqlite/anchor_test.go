@@ -65,8 +65,7 @@ func TestI1_NoLedgerComesIntoBeingWhereOneWas(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "ledger.db")
 			need.OK(t, os.WriteFile(path+c.trace, []byte("kept"), 0o600))
-			var was *FormerError
-			if _, err := Create(ctx, path, Options{}); !errors.As(err, &was) {
+			if _, err := Create(ctx, path, Options{}); !refused(err, "former") {
 				t.Fatalf("made: %v", err)
 			}
 			if text := need.Get(os.ReadFile(path + c.trace))(t); string(text) != "kept" {
@@ -75,7 +74,7 @@ func TestI1_NoLedgerComesIntoBeingWhereOneWas(t *testing.T) {
 			if _, err := os.Stat(path); err == nil {
 				t.Error("a file was made")
 			}
-			if _, err := Open(ctx, path, Options{ReadOnly: true}); !errors.As(err, &was) {
+			if _, err := Open(ctx, path, Options{ReadOnly: true}); !refused(err, "former") {
 				t.Errorf("a reader is not told: %v", err)
 			}
 			s, err := Create(ctx, path, Options{Anew: true})
@@ -89,9 +88,8 @@ func TestI1_NoLedgerComesIntoBeingWhereOneWas(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger.db")
 	need.OK(t, os.WriteFile(path, nil, 0o600))
 	need.OK(t, os.WriteFile(path+"-wal", []byte("kept"), 0o600))
-	var was *FormerError
 	for _, o := range []Options{{}, {ReadOnly: true}} {
-		if _, err := Create(ctx, path, o); !errors.As(err, &was) {
+		if _, err := Create(ctx, path, o); !refused(err, "former") {
 			t.Errorf("an emptied file: %v", err)
 		}
 	}
@@ -266,19 +264,18 @@ func TestI1_AFileWithTwoNamesTakesNoWrites(t *testing.T) {
 	if err := os.Link(s.path, second); err != nil {
 		t.Skip(err)
 	}
-	refused := func(what string, err error) {
+	twoNames := func(what string, err error) {
 		t.Helper()
-		var displaced *DisplacedError
-		need.That(t, errors.As(err, &displaced) && strings.Contains(displaced.Why, "names"), "%s: %v", what, err)
+		need.That(t, refused(err, "damaged") && strings.Contains(err.Error(), "names"), "%s: %v", what, err)
 	}
 	_, err := ledger.Begin(ctx, s, request())
-	refused("begin", err)
+	twoNames("begin", err)
 	_, err = s.Info(ctx)
-	refused("info", err)
+	twoNames("info", err)
 	for _, path := range []string{second, s.path} {
 		for _, o := range []Options{{}, {ReadOnly: true}} {
 			_, err = Open(ctx, path, o)
-			refused("open", err)
+			twoNames("open", err)
 		}
 	}
 	need.OK(t, os.Remove(second))

@@ -76,7 +76,7 @@ func found(ctx context.Context, path string, o Options) error {
 	}
 	err = errors.Join(err, sweep(part))
 	if errors.Is(err, fs.ErrPermission) {
-		return &ReadOnlyDirError{Path: path}
+		return shut(path)
 	}
 	return fmt.Errorf("make the ledger: %w", translate(path, err))
 }
@@ -187,23 +187,8 @@ func place(part, to string) error {
 	return os.Rename(part, to)
 }
 
-// JournalError: a write was cut off, and its rollback journal must be played back first, which
-// this account may not do.
-type JournalError struct{ Path string }
-
-func (e *JournalError) Error() string { return e.Trouble(ledger.InFull).Error() }
-
-// Trouble says who may.
-func (e *JournalError) Trouble(name func(string) string) ledger.Trouble {
-	return ledger.Trouble{Code: "damaged", Message: "a write to " + name(e.Path) + " was cut off, and " + name(e.Path+"-journal") + " must be played back before it can be read",
-		Do: "look at it once with an account that may write to it and to its directory: any command of indoubt does that"}
-}
-
-// Is makes errors.Is(err, ledger.ErrReadOnly) true.
-func (e *JournalError) Is(target error) bool { return target == ledger.ErrReadOnly }
-
 // replay has SQLite play back the rollback journal of a write that was cut off, under its
-// lock. A journal that is in use stays as it is. Errors: *JournalError, *SideFileError.
+// lock. A journal that is in use stays as it is. Errors: *Refusal.
 func replay(ctx context.Context, path string) error {
 	const side = "-journal"
 	at, err := fileAt(path)
@@ -215,7 +200,8 @@ func replay(ctx context.Context, path string) error {
 		return err
 	}
 	if writableBy(path) != nil {
-		return &JournalError{path}
+		return &Refusal{Code: "damaged", Before: "a write to ", Path: path, After: " was cut off, and its journal must be played back before it can be read",
+			Do: "look at it once with an account that may write to it and to its directory: any command of indoubt does that", is: ledger.ErrReadOnly}
 	}
 	opening.Lock()
 	defer opening.Unlock()

@@ -111,5 +111,5 @@ func TestAJournalWithoutItsFileIsATrace(t *testing.T) {
 	cutBirth(t, path)
 	need.OK(t, os.Remove(path))
 	_, err := Create(ctx, path, Options{Anew: true})
-	need.That(t, errors.As(err, new(*FormerError)), "%v", err)
+	need.That(t, refused(err, "former"), "%v", err)
 }

@@ -15,87 +15,44 @@ import (
 	"indoubt/ledger"
 )
 
-// ForeignError: the file is a database, but not a ledger.
-type ForeignError struct {
-	Path string
-	Why  string
+// Refusal is why a file cannot be used as a ledger, or for what was asked of it.
+type Refusal struct {
+	Code                string // of ledger.Trouble
+	Before, Path, After string // the message: a file, and what is said of it
+	Do                  string
+	is                  error // of package ledger, that it matches; nil: none
 }
 
-func (e *ForeignError) Error() string { return e.Trouble(ledger.InFull).Error() }
+func (e *Refusal) Error() string { return e.Trouble(ledger.InFull).Error() }
 
-// pathOfLedger is what helps where the file is none of ours.
-const pathOfLedger = "give the path of a ledger: --ledger PATH / INDOUBT_LEDGER"
+// Is makes errors.Is true for ledger.ErrReadOnly, ErrFull and ErrGone, where it stands for one.
+func (e *Refusal) Is(target error) bool { return e.is != nil && target == e.is }
 
-// Trouble says that it is left alone.
-func (e *ForeignError) Trouble(name func(string) string) ledger.Trouble {
-	return ledger.Trouble{Code: "not_a_ledger", Message: fmt.Sprintf("%s is a database, but not a ledger (%s)", name(e.Path), e.Why), Do: pathOfLedger}
+// Trouble puts it in words.
+func (e *Refusal) Trouble(name func(string) string) ledger.Trouble {
+	return ledger.Trouble{Code: e.Code, Message: e.Before + name(e.Path) + e.After, Do: e.Do}
 }
 
-// NotDatabaseError: the file is something else.
-type NotDatabaseError struct{ Path string }
-
-func (e *NotDatabaseError) Error() string { return e.Trouble(ledger.InFull).Error() }
-
-// Trouble says that it is left alone.
-func (e *NotDatabaseError) Trouble(name func(string) string) ledger.Trouble {
-	return ledger.Trouble{Code: "not_a_ledger", Message: name(e.Path) + " is not a ledger", Do: pathOfLedger}
+func notALedger(path, is string) error {
+	return &Refusal{Code: "not_a_ledger", Path: path, After: " is " + is, Do: "give the path of a ledger: --ledger PATH / INDOUBT_LEDGER"}
 }
 
-// NotLocalError: the file system is not known to keep locks and syncs as a
-// local one does.
-type NotLocalError struct{ Path, Type string }
-
-func (e *NotLocalError) Error() string { return e.Trouble(ledger.InFull).Error() }
-
-// Trouble says where a ledger is kept.
-func (e *NotLocalError) Trouble(name func(string) string) ledger.Trouble {
-	return ledger.Trouble{Code: "not_local", Message: fmt.Sprintf("%s is on %s, which is not known to be a local disk", name(e.Path), e.Type),
-		Do: "keep the ledger on a local disk (ext4, xfs, btrfs, zfs, …)"}
+// notOurs refuses a database that is none of ours.
+func notOurs(path, why string) error {
+	return notALedger(path, "a database, but not a ledger ("+why+")")
 }
 
-// ReadOnlyDirError: SQLite needs its -wal and -shm files beside the ledger and
-// cannot make them.
-type ReadOnlyDirError struct {
-	Path    string
-	Mounted bool // read-only, as a file system is after an error of its disk
+// shut refuses a directory that cannot be written: SQLite needs its -wal and -shm files beside the
+// ledger. It can be looked at, where no log is left there.
+func shut(path string) error {
+	return &Refusal{Code: "permission", Before: "the directory of ", Path: path, After: " cannot be written, and a ledger needs files beside it",
+		Do: "let this user write there, or copy the ledger with its -wal file and look at the copy", is: ledger.ErrReadOnly}
 }
 
-// Is makes errors.Is(err, ledger.ErrReadOnly) true: it can be looked at, where no
-// log is left beside it.
-func (e *ReadOnlyDirError) Is(target error) bool { return target == ledger.ErrReadOnly }
-
-func (e *ReadOnlyDirError) Error() string { return e.Trouble(ledger.InFull).Error() }
-
-// Trouble says what the directory is needed for.
-func (e *ReadOnlyDirError) Trouble(name func(string) string) ledger.Trouble {
-	if e.Mounted {
-		return ledger.Trouble{Code: "permission", Message: "the file system of " + name(e.Path) + " is mounted read-only",
-			Do: "see why (dmesg: an error of its disk does that), and mount it for writing, or look at the ledger with --read-only"}
-	}
-	return ledger.Trouble{Code: "permission", Message: "the directory of " + name(e.Path) + " cannot be written, and a ledger needs files beside it",
-		Do: "let this user write there, or copy the ledger with its -wal file and look at the copy"}
-}
-
-// FullDiskError: nothing was written.
-type FullDiskError struct{ Path, Found string }
-
-// full says what fills the disk, and who keeps the log from being emptied.
-func full(path string) *FullDiskError {
-	e := &FullDiskError{Path: path}
-	if st, err := StorageAt(path); err == nil {
-		e.Found = joined(st.Room(), st.Kept())
-	}
-	return e
-}
-
-// Is makes errors.Is(err, ledger.ErrFull) true.
-func (e *FullDiskError) Is(target error) bool { return target == ledger.ErrFull }
-
-func (e *FullDiskError) Error() string { return e.Trouble(ledger.InFull).Error() }
-
-// Trouble says what fills it.
-func (e *FullDiskError) Trouble(name func(string) string) ledger.Trouble {
-	return ledger.Trouble{Code: "disk_full", Message: "the disk under " + name(e.Path) + " is full: " + e.Found, Do: "make room; what cannot be recorded must not be sent"}
+// full says that nothing was written.
+func full(path string) error {
+	return &Refusal{Code: "disk_full", Before: "the disk under ", Path: path, After: " is full",
+		Do: "make room; what cannot be recorded must not be sent", is: ledger.ErrFull}
 }
 
 // SQLite result codes (https://sqlite.org/rescode.html).
@@ -140,7 +97,7 @@ func translate(path string, err error) error {
 		return full(path)
 	case codeNotADB:
 		if cutOff(path) == "" {
-			return cmp.Or(logWhole(path), error(&NotDatabaseError{path}))
+			return cmp.Or(logWhole(path), notALedger(path, "no database"))
 		}
 		return passed(path, err)
 	case codeCantOpen: // by one more connection; a first look finds out before
@@ -150,7 +107,7 @@ func translate(path string, err error) error {
 		return cmp.Or(readable(path), writableBy(path), error(&IOError{path, err}))
 	case codeReadOnly:
 		if c == codeReadOnlyDir {
-			return &ReadOnlyDirError{Path: path}
+			return shut(path)
 		}
 		return fmt.Errorf("%w: %s cannot be written", ledger.ErrReadOnly, path)
 	case codeConstraint:

@@ -4,33 +4,23 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
-
-	"indoubt/ledger"
 )
 
-// FormerError: there is no ledger at the path, and one was there before. A new one
-// would know nothing of what was sent, and everything would be sent again.
-type FormerError struct {
-	Path  string
-	Trace string // what tells of it
-	Log   bool   // the trace is its log: the newest writes are in there
-	Empty bool   // a file without anything in it is at the path
+// before says that there is no ledger at the path, or an empty file, and that one was there: a
+// new one would know nothing of what was sent, and everything would be sent again.
+func before(path, trace, do string, empty bool) error {
+	e := &Refusal{Code: "former", Before: "no ledger at ", Path: path, After: ", and there was one: ", Do: do}
+	if empty {
+		e.Before, e.After = "", " is empty, and a ledger was there: "
+	}
+	e.After += trace + ". This is not an all-clear"
+	return e
 }
 
-func (e *FormerError) Error() string { return e.Trouble(ledger.InFull).Error() }
-
-// Trouble says what is missing, and what tells of it.
-func (e *FormerError) Trouble(name func(string) string) ledger.Trouble {
-	missing := "no ledger at " + name(e.Path) + ", and there was one"
-	if e.Empty {
-		missing = name(e.Path) + " is empty, and a ledger was there"
-	}
-	do := "bring it back or put a backup in its place, or check the path; where it is gone for good, `indoubt init --anew` makes a new one"
-	if e.Log {
-		do = "bring the ledger back beside its log, where its newest writes are; for a new ledger, move the log away first"
-	}
-	return ledger.Trouble{Code: "former", Message: missing + ": " + e.Trace + ". This is not an all-clear", Do: do}
-}
+const (
+	doBack = "bring it back or put a backup in its place, or check the path; where it is gone for good, `indoubt init --anew` makes a new one"
+	doLog  = "bring the ledger back beside its log, where its newest writes are; for a new ledger, move the log away first"
+)
 
 // former refuses a place where a ledger was. Another process may be making one there
 // now: its files come after the ledger, so what is seen beside one that has changed
@@ -56,23 +46,23 @@ func traced(path string, o Options, empty bool) error {
 			if empty && f.size == 0 {
 				continue // it is being made
 			}
-			return &FormerError{path, path + side + " is still there", true, empty}
+			return before(path, path+side+" is still there", doLog, empty)
 		}
 	}
 	if o.Anew {
 		return nil
 	}
 	if isUsed(o.Used, path) {
-		return &FormerError{Path: path, Trace: "this account has used it", Empty: empty}
+		return before(path, "this account has used it", doBack, empty)
 	}
 	for _, side := range []string{".lock", ".bell"} {
 		f, err := os.Lstat(path + side)
 		switch {
 		case err != nil:
 		case !empty:
-			return &FormerError{Path: path, Trace: path + side + " is still there"}
+			return before(path, path+side+" is still there", doBack, false)
 		case f.Size() > 0: // something was written, so it is not being made
-			return &FormerError{Path: path, Trace: path + side + " tells of writes", Empty: true}
+			return before(path, path+side+" tells of writes", doBack, true)
 		}
 	}
 	return nil

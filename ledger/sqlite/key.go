@@ -59,7 +59,7 @@ func (s *Store) keyPlace() digestkey.Place {
 
 // DigestKey is the key of the digests that stand for secrets. It lies in the file that
 // the options name, else beside the ledger, where it is made on first need. Errors:
-// *digestkey.Error, *SideFileError.
+// *digestkey.Error, *Refusal.
 func (s *Store) DigestKey(ctx context.Context) ([]byte, error) {
 	key, err := store.Key(ctx, database{s.handle}, s.keyPlace(), s.writer != nil)
 	switch {

@@ -55,5 +55,6 @@ func local(path string) error {
 	if name == "" {
 		name = fmt.Sprintf("an unknown file system (%#x)", magic)
 	}
-	return &NotLocalError{path, name}
+	return &Refusal{Code: "not_local", Path: path, After: " is on " + name + ", which is not known to be a local disk",
+		Do: "keep the ledger on a local disk (ext4, xfs, btrfs, zfs, …)"}
 }

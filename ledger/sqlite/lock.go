@@ -11,16 +11,11 @@ import (
 	"indoubt/ledger"
 )
 
-// locked says who holds the lock that was waited for, where the system tells.
-func locked(path string) error {
-	if who := Holders(path); len(who) > 0 {
-		return fmt.Errorf("%w: %s holds %s", ledger.ErrBusy, strings.Join(who, ", "), path)
-	}
-	return fmt.Errorf("%w: %s stayed locked", ledger.ErrBusy, path)
-}
+// locked says that a lock was waited for in vain.
+func locked(path string) error { return fmt.Errorf("%w: %s stayed locked", ledger.ErrBusy, path) }
 
 // TryLock takes SQLite's write lock and lets it go; what it waits for is at most a
-// second. Errors: one that matches ledger.ErrBusy and names the holder.
+// second. Errors: ledger.ErrBusy.
 func TryLock(ctx context.Context, path string) error { return tryLock(ctx, path, time.Second) }
 
 func tryLock(ctx context.Context, path string, wait time.Duration) error {

@@ -47,18 +47,17 @@ const stateNow = `SELECT coalesce((SELECT value FROM meta WHERE name = 'id'), ''
 // rolledBack refuses a ledger that has become an older state of itself, or another one, while
 // it is open: known is the newest event that this process had seen before it looked.
 func (s *handle) rolledBack(now state, known int64) error {
-	e := &DisplacedError{Path: s.path, Why: "is an older state of itself now: " + shorter(now.last, known), Gone: true,
-		Do: "bring the newest state back; where it is lost, end what has this one open, then `indoubt adopt`"}
 	switch {
 	case s.id == "" || s.copied != "": // it is being made, or adopted
 		return nil
 	case now.id != s.id:
-		e.Why, e.Do = "is another ledger now", "bring the old one back, or start again with the one that is there now"
-	case now.last >= known:
-		s.saw(now.last)
-		return nil
+		return gone(s.path, "is another ledger now", "bring the old one back, or start again with the one that is there now")
+	case now.last < known:
+		return gone(s.path, "is an older state of itself now: "+shorter(now.last, known),
+			"bring the newest state back; where it is lost, end what has this one open, then `indoubt adopt`")
 	}
-	return e
+	s.saw(now.last)
+	return nil
 }
 
 // shorter says how a history that ends with the event last is shorter than what was recorded.

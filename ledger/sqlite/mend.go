@@ -60,7 +60,7 @@ func (k *keeper) end() {
 // ready puts right what can be put right before a transaction. gone is why no caller
 // may send because of it: the ledger is not where its path leads, and what has
 // happened is written down there all the same, because it may come back. The
-// caller holds the write lock. Errors: *DisplacedError, *DamagedError.
+// caller holds the write lock. Errors: *Refusal, *DamagedError.
 func (s *handle) ready() (gone, err error) {
 	now, err := filesAt(s.path)
 	if err != nil {

@@ -78,7 +78,7 @@ func open(ctx context.Context, path string, o Options) (*Store, error) {
 	case !at.db.there():
 		return nil, &ledger.MissingError{Ledger: path}
 	case at.db.dir:
-		return nil, &NotDatabaseError{path}
+		return nil, notALedger(path, "a directory")
 	}
 	if err := cmp.Or(at.db.usable(path), local(path), regular(path), readable(path)); err != nil {
 		return nil, err
@@ -266,9 +266,9 @@ func checkSchema(ctx context.Context, db *sql.DB, path string) error {
 	}
 	switch {
 	case app == 0 && objects == 0:
-		return &ForeignError{path, "it is empty"}
+		return notOurs(path, "it is empty")
 	case app != applicationID:
-		return &ForeignError{path, fmt.Sprintf("application_id %#x", app)}
+		return notOurs(path, fmt.Sprintf("application_id %#x", app))
 	case version != store.Schema:
 		return &ledger.SchemaError{Ledger: path, Has: version, Knows: store.Schema}
 	}
@@ -304,25 +304,15 @@ func (s *handle) identify(ctx context.Context, m map[string]string) error {
 	return nil
 }
 
-// Exposed says who else than this account, or the group it is shared with, can change
-// what the ledger at path says; "" where no one can.
-func Exposed(path string) string {
-	path, err := absolute(path)
-	if err != nil {
-		return ""
-	}
-	return exposed(path)
-}
-
 // Writable says why the ledger cannot be written to from here, nil where it can.
-// Errors: *PermissionError, *ReadOnlyDirError.
+// Errors: *Refusal.
 func Writable(path string) error {
 	path, err := absolute(path)
 	return cmp.Or(err, writableBy(path))
 }
 
 // Expire writes down deadlines that have passed. Where none has, an engine is told all the same
-// that nothing can be written. Errors: *DisplacedError, ledger.ErrReadOnly.
+// that nothing can be written. Errors: *Refusal, ledger.ErrReadOnly.
 func (s *Store) Expire(ctx context.Context, limit int) (int, error) {
 	if err := s.mayWrite(); err != nil {
 		return 0, err
@@ -330,7 +320,7 @@ func (s *Store) Expire(ctx context.Context, limit int) (int, error) {
 	return s.Store.Expire(ctx, limit)
 }
 
-// Info describes the ledger itself. Errors: *DisplacedError.
+// Info describes the ledger itself. Errors: *Refusal.
 func (s *Store) Info(ctx context.Context) (ledger.Info, error) {
 	if err := s.anchored(); err != nil {
 		return ledger.Info{}, err
@@ -341,6 +331,6 @@ func (s *Store) Info(ctx context.Context) (ledger.Info, error) {
 		err = s.rolledBack(state{i.ID, i.LastSeq}, known)
 	}
 	i.Path, i.Schema, i.Parallel, i.ReadOnly = s.path, store.Schema, 1, s.opts.ReadOnly || s.copied != ""
-	i.Copied, i.Home, i.Exposed, i.Strained = s.copied, s.home, exposed(s.path), s.strained(i.LastSeq)
+	i.Copied, i.Home, i.Strained = s.copied, s.home, strained(s.path)
 	return i, err
 }

@@ -3,9 +3,12 @@ package sqlite
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"time"
+
+	"indoubt/ledger"
 )
 
 const (
@@ -58,7 +61,18 @@ func (w *writer) makeRoom() {
 // roomless tells the errors that room may help against: a full disk, and a file
 // that a limit keeps from growing.
 func roomless(err error) bool {
-	return code(err)&0xff == codeFull || code(err) == codeIOWrite || errors.As(err, new(*FullDiskError))
+	return code(err)&0xff == codeFull || code(err) == codeIOWrite || errors.Is(err, ledger.ErrFull)
+}
+
+// strained says what a person must do about the room of a ledger: "" while nothing. It begins with
+// words in capitals and a colon.
+func strained(path string) string {
+	free, total, err := diskAt(filepath.Dir(path))
+	log, _ := fileAt(path + "-wal")
+	if err != nil || !tooLittle(free, log.size) {
+		return ""
+	}
+	return fmt.Sprintf("DISK SHORT: %d MiB free of %d MiB", free>>20, total>>20)
 }
 
 // reserve takes room for bad days, where there is plenty.

@@ -7,10 +7,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"indoubt/ledger"
 )
 
 // openSide opens a file beside the ledger, and makes it where how says so. It
@@ -25,7 +26,7 @@ func openSide(path, suffix string, how int) (*os.File, error) {
 	want, mode := owner.Sys().(*syscall.Stat_t), owner.Mode().Perm()&0o660
 	f, err := os.OpenFile(path+suffix, how|unix.O_NOFOLLOW|unix.O_NONBLOCK, mode)
 	if errors.Is(err, unix.ELOOP) {
-		return nil, &SideFileError{path + suffix, "is a symbolic link"}
+		return nil, odd(path+suffix, "is a symbolic link")
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission):
@@ -48,9 +49,9 @@ func ownSide(f *os.File, want *syscall.Stat_t, mode fs.FileMode) error {
 	has := info.Sys().(*syscall.Stat_t)
 	switch {
 	case !info.Mode().IsRegular():
-		return &SideFileError{f.Name(), "is no regular file"}
+		return odd(f.Name(), "is no regular file")
 	case has.Nlink > 1:
-		return &SideFileError{f.Name(), "has another name (a hard link)"}
+		return odd(f.Name(), "has another name (a hard link)")
 	}
 	me := os.Geteuid()
 	if me == 0 && (has.Uid != want.Uid || has.Gid != want.Gid) {
@@ -71,9 +72,9 @@ func regular(path string) error {
 		switch {
 		case err != nil || info.Mode().IsRegular():
 		case info.Mode()&fs.ModeSymlink != 0:
-			return &SideFileError{path + suffix, "is a symbolic link"}
+			return odd(path+suffix, "is a symbolic link")
 		default:
-			return &SideFileError{path + suffix, "is no regular file"}
+			return odd(path+suffix, "is no regular file")
 		}
 	}
 	return nil
@@ -91,11 +92,19 @@ func readable(path string) error {
 	return nil
 }
 
+// denied says that this account may not do that with the file, and whose it is. One that may not be
+// written can be looked at.
 func denied(path, done string, bit fs.FileMode) error {
-	e := &PermissionError{Path: path, Done: done, Whose: "its owner is not known"}
+	e := &Refusal{Code: "permission", Path: path, After: " cannot be " + done + " by this account",
+		Do: "use the account it belongs to, or share it with a group (indoubt init --group)"}
 	if info, err := os.Stat(path); err == nil {
-		e.Whose = fmt.Sprintf("it belongs to %s, mode %04o", userName(info.Sys().(*syscall.Stat_t).Uid), info.Mode().Perm())
-		e.Shut = info.Mode().Perm()&bit == 0
+		e.After += fmt.Sprintf(": it belongs to %s, mode %04o", userName(info.Sys().(*syscall.Stat_t).Uid), info.Mode().Perm())
+		if info.Mode().Perm()&bit == 0 { // not even they may
+			e.Do = "give it its mode back: chmod 600, or 660 where a group shares it"
+		}
+	}
+	if done == "written" {
+		e.Do, e.is = e.Do+", or look at it with --read-only", ledger.ErrReadOnly
 	}
 	return e
 }
@@ -105,11 +114,12 @@ func writableBy(path string) error {
 	file, dir := may(path, unix.W_OK), may(filepath.Dir(path), unix.W_OK)
 	switch {
 	case errors.Is(cmp.Or(file, dir), unix.EROFS):
-		return &ReadOnlyDirError{path, true}
+		return &Refusal{Code: "permission", Before: "the file system of ", Path: path, After: " is mounted read-only",
+			Do: "see why (dmesg: an error of its disk does that), and mount it for writing, or look at the ledger with --read-only", is: ledger.ErrReadOnly}
 	case file != nil:
 		return denied(path, "written", 0o200)
 	case dir != nil:
-		return &ReadOnlyDirError{Path: path}
+		return shut(path)
 	}
 	return nil
 }
@@ -132,7 +142,7 @@ func share(path, group string, made bool) error {
 		return fmt.Errorf("look at the ledger's directory: %w", err)
 	}
 	if int(info.Sys().(*syscall.Stat_t).Gid) != gid || info.Mode()&fs.ModeSetgid == 0 || info.Mode()&0o030 != 0o030 {
-		return &GroupError{group, fmt.Sprintf("the directory %s is not the group's: chgrp %s %s && chmod 2770 %s", dir, group, dir, dir)}
+		return groupless(group, fmt.Sprintf("the directory %s is not the group's: chgrp %s %s && chmod 2770 %s", dir, group, dir, dir))
 	}
 	for _, side := range []string{"-wal", "-shm", keyFile, ".lock", ".bell", reserveFile, ""} { // itself last: then it is shared
 		info, err := os.Lstat(path + side)
@@ -140,47 +150,13 @@ func share(path, group string, made bool) error {
 		case side != "" && errors.Is(err, fs.ErrNotExist):
 			continue
 		case side != "" && err == nil && !info.Mode().IsRegular():
-			return &SideFileError{path + side, "is no regular file"}
+			return odd(path+side, "is no regular file")
 		}
 		if err := errors.Join(os.Chown(path+side, -1, gid), os.Chmod(path+side, 0o660)); err != nil {
-			return &GroupError{group, err.Error()}
+			return groupless(group, err.Error())
 		}
 	}
 	return nil
-}
-
-// exposed says who else can change what the ledger says, where that is not its
-// group on purpose.
-func exposed(path string) string {
-	info, err := os.Stat(path)
-	if err != nil {
-		return ""
-	}
-	var why []string
-	st, mode, group := info.Sys().(*syscall.Stat_t), info.Mode().Perm(), shared(path)
-	if int(st.Uid) != os.Geteuid() && !group {
-		why = append(why, "it belongs to another account, "+userName(st.Uid))
-	}
-	switch {
-	case mode&0o002 != 0:
-		why = append(why, fmt.Sprintf("every account may change it (mode %#o)", mode))
-	case mode&0o020 != 0 && !group:
-		why = append(why, fmt.Sprintf("its group may change it (mode %#o), and its directory is not the group's", mode))
-	case mode&0o004 != 0 || mode&0o040 != 0 && !group:
-		why = append(why, fmt.Sprintf("other accounts may read it (mode %#o)", mode))
-	}
-	if d, err := os.Stat(filepath.Dir(path)); err == nil && d.Mode().Perm()&0o002 != 0 {
-		why = append(why, "every account may make files beside it")
-	}
-	return strings.Join(why, "; ")
-}
-
-// shared reports whether a ledger was given to a group; see share.
-func shared(path string) bool {
-	f, err := os.Stat(path)
-	d, wrong := os.Stat(filepath.Dir(path))
-	return err == nil && wrong == nil && f.Mode().Perm()&0o067 == 0o060 && d.Mode()&fs.ModeSetgid != 0 && d.Mode().Perm()&0o007 == 0 &&
-		f.Sys().(*syscall.Stat_t).Gid == d.Sys().(*syscall.Stat_t).Gid
 }
 
 // syncDir makes the names in a directory durable.

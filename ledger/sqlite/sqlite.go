@@ -57,7 +57,6 @@ type handle struct {
 	writer   *writer // nil when read-only
 	notifier *notifier
 	kept     *keeper
-	strain   strain
 	newest   atomic.Int64 // event that was seen; see shorter
 
 	mu     sync.Mutex
@@ -83,7 +82,7 @@ func DefaultPath() string {
 
 // Create opens the ledger at path for writing and makes one that does not exist
 // yet, readable by its owner only. Errors: those of Open but *ledger.MissingError;
-// *FormerError where one was before, unless Options.Anew is set.
+// *Refusal (former) where one was before, unless Options.Anew is set.
 func Create(ctx context.Context, path string, o Options) (*Store, error) {
 	path, err := absolute(path)
 	if err != nil {
@@ -104,10 +103,8 @@ func Create(ctx context.Context, path string, o Options) (*Store, error) {
 }
 
 // Open opens the ledger at path and refuses one that does not exist: a mistyped
-// path must never look like all-clear. Errors: *ledger.MissingError, *FormerError,
-// *DisplacedError, *ForeignError, *ledger.SchemaError, *NotDatabaseError, *NotLocalError,
-// *ReadOnlyDirError, *PermissionError, *SideFileError, *JournalError, *FullDiskError. A copy of another ledger opens, to be looked
-// at only.
+// path must never look like all-clear. Errors: *ledger.MissingError, *ledger.SchemaError,
+// *DamagedError, *IOError, *Refusal. A copy of another ledger opens, to be looked at only.
 func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	path, err := absolute(path)
 	if err != nil {

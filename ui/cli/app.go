@@ -272,11 +272,6 @@ func (a *app) ledgerFor(ctx context.Context, why purpose) (ledger.Store, error) 
 		return nil, err
 	}
 	keep(a, s)
-	if at, err := a.place(); why == toCreate && err == nil {
-		if file, ok := at.(interface{ Exposed() string }); ok && file.Exposed() != "" {
-			a.warnf("%s: %s", short(a.ledgerName()), file.Exposed())
-		}
-	}
 	return s, nil
 }
 

@@ -18,7 +18,7 @@ func newDoctorCommand(a *app) *cobra.Command {
 		Use: "doctor", GroupID: groupCare,
 		Short: "Check the ledger, the policy, secrets and the clock",
 		Long: `Check everything that indoubt stands on: the ledger (integrity, schema, home,
-file system, size of the log, lock, permissions), the policy, the secrets it
+file system, lock, permissions), the policy, the secrets it
 names, the clock, and when something was last written. Nothing is changed.
 
 Exit 0: all is well, or only warnings; 1: something has failed.`,

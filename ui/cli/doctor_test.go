@@ -51,7 +51,7 @@ func TestDoctorOnAHealthyLedger(t *testing.T) {
 		need.Equal(t, f.Level, ledger.LevelOK, check, f.Found)
 	}
 	out := b.want(0, "doctor")
-	for _, check := range []string{"ledger", "home", "integrity", "derived", "disk", "permissions", "writable", "log", "lock", "bell", "policy", "secrets", "clock", "last write", "last doubt", "operations"} {
+	for _, check := range []string{"ledger", "home", "integrity", "derived", "permissions", "writable", "lock", "policy", "secrets", "clock", "last write", "last doubt", "operations"} {
 		need.That(t, strings.Contains(out, "ok    "+check+" "), "%s is missing:\n%s", check, out)
 	}
 }

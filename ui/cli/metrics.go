@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"indoubt/ledger"
-	"indoubt/ledger/open"
 	"indoubt/ledger/record/httpproxy"
 	"indoubt/reconcile"
 	"indoubt/ui/safe"
@@ -29,10 +28,6 @@ import (
 // force, or nil.
 func serveEngine(ctx context.Context, a *app, addr string, s ledger.Store, engine *reconcile.Engine,
 	problem func() error) (shown string, done <-chan struct{}, err error) {
-	at, err := a.place()
-	if err != nil {
-		return "", nil, err
-	}
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		if _, bad := strconv.Atoi(addr); bad != nil {
@@ -70,7 +65,7 @@ func serveEngine(ctx context.Context, a *app, addr string, s ledger.Store, engin
 		m := exposition{w: w}
 		m.family("indoubt_build_info", "gauge", "1, with the version of the program.")
 		m.sample(1, "version", cmp.Or(release, "development"), "go", runtime.Version())
-		return cmp.Or(writeMetrics(ctx, &m, s, engine, problem(), at, a.clock()), m.err)
+		return cmp.Or(writeMetrics(ctx, &m, s, engine, problem(), a.clock()), m.err)
 	})
 	serve("/healthz", "text/plain; charset=utf-8", func(ctx context.Context, w io.Writer) error {
 		info, err := s.Info(ctx)
@@ -97,7 +92,7 @@ func serveEngine(ctx context.Context, a *app, addr string, s ledger.Store, engin
 }
 
 // writeMetrics writes what the ledger holds and what this engine has done.
-func writeMetrics(ctx context.Context, m *exposition, s ledger.Store, engine *reconcile.Engine, problem error, at open.Place, now time.Time) error {
+func writeMetrics(ctx context.Context, m *exposition, s ledger.Store, engine *reconcile.Engine, problem error, now time.Time) error {
 	states, err := s.StateCounts(ctx, now)
 	if err != nil {
 		return err
@@ -141,7 +136,6 @@ func writeMetrics(ctx context.Context, m *exposition, s ledger.Store, engine *re
 	m.flag(!info.Failover.At.IsZero())
 	m.family("indoubt_policy_not_taken", "gauge", "1 while the policy file is broken, or was not put in force.")
 	m.flag(problem != nil)
-	storageMetrics(m, at)
 	engineMetrics(m, engine)
 	return nil
 }
@@ -197,35 +191,6 @@ func outageMetrics(ctx context.Context, m *exposition, s ledger.Store, now time.
 		m.sample(float64(states[state]), "state", string(state))
 	}
 	return nil
-}
-
-// storageMetrics says what fills the disk, and who holds what of a ledger in files.
-func storageMetrics(m *exposition, at open.Place) {
-	files, ok := at.(interface{ Storage() (open.Storage, error) })
-	if !ok {
-		return
-	}
-	st, err := files.Storage()
-	if err != nil {
-		return
-	}
-	m.family("indoubt_ledger_file_bytes", "gauge", "Size of the files of the ledger.")
-	for _, f := range st.Files {
-		m.sample(float64(f.Size), "file", f.Name)
-	}
-	if st.Free >= 0 {
-		m.family("indoubt_disk_free_bytes", "gauge", "Room on the file system of the ledger.")
-		m.sample(float64(st.Free))
-		m.family("indoubt_disk_other_bytes", "gauge", "What everything but the ledger takes of that file system.")
-		m.sample(float64(st.Others()))
-	}
-	m.family("indoubt_ledger_held", "gauge", "1 for a process that keeps a read open, so that the log cannot be emptied, or holds the write lock.")
-	for _, who := range st.Readers {
-		m.sample(1, "what", "read", "process", who)
-	}
-	for _, who := range st.Writers {
-		m.sample(1, "what", "write", "process", who)
-	}
 }
 
 func engineMetrics(m *exposition, engine *reconcile.Engine) {
