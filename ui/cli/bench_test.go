@@ -240,7 +240,6 @@ func (b *bench) run(args ...string) (exit int, stdout, stderr string) {
 		return ""
 	}
 	exit = a.run(context.Background(), args)
-	Ended(args, exit)
 	return exit, out.String(), errOut.String()
 }
 

@@ -8,11 +8,9 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"indoubt/ledger"
 	"indoubt/ledger/lazyregexp"
-	"indoubt/policy"
 	"indoubt/ui/safe"
 )
 
@@ -20,8 +18,8 @@ func newCompletionCommand(a *app) *cobra.Command {
 	shells := []string{"bash", "zsh", "fish", "powershell"}
 	return &cobra.Command{
 		Use: "completion bash|zsh|fish|powershell", GroupID: groupCare,
-		Short:   "Print completion for a shell: commands, ids, kinds and filters",
-		Long:    "Print completion for a shell: commands, ids, kinds and filters. bash needs the package\nbash-completion; zsh needs compinit to have run.",
+		Short:   "Print completion for a shell: commands, ids and filters",
+		Long:    "Print completion for a shell: commands, ids and filters. bash needs the package\nbash-completion; zsh needs compinit to have run.",
 		Example: "  source <(indoubt completion bash)\n  indoubt completion fish > ~/.config/fish/completions/indoubt.fish",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
@@ -106,122 +104,11 @@ func (c completion) rowsToComplete(cmd *cobra.Command) []ledger.Row {
 	return rows
 }
 
-// offer are those of some names that begin with what is typed, each once.
-func offer(names []string, toComplete string) []string {
-	seen := map[string]bool{}
-	var out []string
-	for _, name := range names {
-		if !seen[name] && strings.HasPrefix(name, toComplete) && offerable.MatchString(name) {
-			out = append(out, name)
-		}
-		seen[name] = true
-	}
-	return out
-}
-
-// names offers the names of a field of a filter, for one argument or the value of an option.
-func (c completion) names(field string) completing {
-	return func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
-		if c.prepare(cmd) != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		return offer(c.known(cmd, field), toComplete), cobra.ShellCompDirectiveNoFileComp
-	}
-}
-
-// first is a completion of the first argument alone.
-func first(of completing) completing {
-	return func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
-		if len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		return of(cmd, args, toComplete)
-	}
-}
-
-// outages offers outages for a first argument, and operations after it.
-func (c completion) outages(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return c.ids(nil, false)(cmd, args, toComplete)
-	}
-	var out []string
-	for _, in := range c.outagesKnown(cmd) {
-		if offerable.MatchString(in.ID) && strings.HasPrefix(in.ID, toComplete) {
-			out = append(out, in.ID+"\t"+safe.Of(in.Where()).String())
-		}
-	}
-	return out, cobra.ShellCompDirectiveNoFileComp
-}
-
-func (c completion) outagesKnown(cmd *cobra.Command) []ledger.Outage {
-	if c.prepare(cmd) != nil {
-		return nil
-	}
-	s, err := c.ledgerFor(cmd.Context(), toLook)
-	if err != nil {
-		return nil
-	}
-	all, _ := s.Outages(cmd.Context(), c.clock(), completeLimit) // completion is silent about what goes wrong
-	return all
-}
-
-// options gives every option of a tree its values. Only a press of Tab needs them.
-func (c completion) options(cmd *cobra.Command) {
-	words := func(all ...string) completing {
-		return func(_ *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
-			return offer(all, toComplete), cobra.ShellCompDirectiveNoFileComp
-		}
-	}
-	file := func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return nil, cobra.ShellCompDirectiveDefault
-	}
-	past, spans := words("30m", "8h", "today", "yesterday", "7d"), words("30s", "2m", "10m", "1h")
-	values := map[string]completing{
-		"output": words(formats...),
-		"theme":  words("auto", "light", "dark", "none"),
-		"verb":   words(verbs...), "outcome": words("committed", "failed", "uncertain"), "proof": words("never_sent", "refused"),
-		"effect": words("created", "updated", "deleted", "noop"), "error-class": words(ledger.FilterValues("error")...), "truth": words("taken_back", "both_wanted", "landed_once", "not_landed"),
-		"since": past, "until": words("30m", "2h", "8h", "1d", "tomorrow"), "deadline": spans, "timeout": spans, "grace": spans,
-		"kind": c.names("kind"), "downstream": c.names("downstream"), "source": c.names("source"), "by": c.names("by"), "outage": first(c.outages), "op": c.ids(nil, false),
-		"ledger": file, "policy": file, "answer": file, "dir": file, "input": file, "event": words(policy.NotifyEvents...),
-	}
-	var each func(*cobra.Command)
-	each = func(cmd *cobra.Command) {
-		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
-			of := values[f.Name]
-			if of == nil {
-				of = cobra.NoFileCompletions
-			}
-			if f.NoOptDefVal == "" {
-				_ = cmd.RegisterFlagCompletionFunc(f.Name, of)
-			}
-		})
-		for _, sub := range cmd.Commands() {
-			each(sub)
-		}
-	}
-	each(cmd)
-}
-
-// known are the names that a field of a filter may have: those of the policy, and of the
-// operations that a press of Tab reads.
-func (c completion) known(cmd *cobra.Command, field string) []string {
-	var names []string
-	switch field {
-	case "downstream":
-		if p, err := c.policy(); err == nil {
-			names = p.Downstreams()
-		}
-		return names
-	case "outage":
-		return each(c.outagesKnown(cmd), func(in ledger.Outage) string { return in.ID })
-	case "kind":
-		if p, err := c.policy(); err == nil {
-			names = p.Kinds()
-		}
-	}
+// known are the names that a field of a filter has among the operations that a press of Tab reads.
+func (c completion) known(cmd *cobra.Command, field string) (names []string) {
 	for _, row := range c.rowsToComplete(cmd) {
-		names = append(names, map[string]string{"kind": row.Kind, "source": row.Source.Pipeline, "key": row.Key, "token": row.Token, "receipt": row.Receipt, "id": row.ID, "by": ledger.Signer(row.Actor)}[field])
+		names = append(names, map[string]string{"kind": row.Kind, "source": row.Source.Pipeline, "key": row.Key, "token": row.Token,
+			"receipt": row.Receipt, "id": row.ID, "by": ledger.Signer(row.Actor), "outage": row.Outage()}[field])
 	}
 	slices.Sort(names)
 	return slices.Compact(names)

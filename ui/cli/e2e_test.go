@@ -85,12 +85,7 @@ func withProgram(tests func() int) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	code := tests()
-	for _, line := range cli.Untold() {
-		fmt.Fprintln(os.Stderr, line)
-		code = 1
-	}
-	return code
+	return tests()
 }
 
 // alone takes away what the account of who runs the tests could change in them. Caches
@@ -298,9 +293,6 @@ func (p *process) finish() result {
 		p.Fatalf("%v: %v", p.cmd.Args, err)
 	}
 	r := result{Exit: p.cmd.ProcessState.ExitCode(), Out: p.out.String(), Err: p.err.String()}
-	if p.cmd.Args[0] == program {
-		cli.Ended(p.cmd.Args[1:], r.Exit)
-	}
 	said := strings.TrimSpace(r.Err) // of run, whose standard output is its command's
 	for _, text := range []string{said[strings.LastIndexByte(said, '\n')+1:], r.Out} {
 		if strings.HasPrefix(strings.TrimSpace(text), "{") {

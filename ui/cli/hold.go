@@ -61,7 +61,7 @@ for a kind, a downstream or everything. Checks go on, and pipelines with what is
 or known to have had no effect. A hold on the same scope
 is replaced. A kind that neither the policy nor the ledger knows is refused as a slip.`,
 		Example: "  indoubt hold --all --reason 'stripe outage, sam is on it'\n  indoubt hold stripe.charge --reason 'wrong amounts' --until 2h",
-		Args:    maxArgs(1), ValidArgsFunction: first(completion{a}.names("kind")),
+		Args:    maxArgs(1), ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			scope, err := which.scope(args)
 			if err != nil {
@@ -83,7 +83,7 @@ func newReleaseCommand(a *app) *cobra.Command {
 		Use: "release [KIND|--downstream D|--all]", GroupID: groupDecide,
 		Short:   "Lift a hold",
 		Example: "  indoubt release --all --reason 'outage over'",
-		Args:    maxArgs(1), ValidArgsFunction: first(completion{a}.names("kind")),
+		Args:    maxArgs(1), ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			scope, err := which.scope(args)
 			if err != nil {

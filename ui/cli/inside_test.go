@@ -26,6 +26,5 @@ func Inside(ctx context.Context, env []string, later time.Duration, stdout, stde
 		a.steady = hostclock.With(a.clock)
 	}
 	exit = a.run(ctx, args)
-	Ended(args, exit)
 	return exit
 }

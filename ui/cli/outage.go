@@ -35,14 +35,14 @@ left, at every moment. An outage grows, is quiet, and is over.`,
 	show := &cobra.Command{
 		Use: "show ID", Short: "Show one outage: its account, what is true and what to do, its history",
 		Example: "  indoubt outage show 7f3a\n  indoubt list outage:7f3a",
-		Args:    exactly("the ID of an outage"), ValidArgsFunction: completion{a}.outages,
+		Args:    exactly("the ID of an outage"), ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error { return outageCommand{a}.show(cmd.Context(), args[0]) },
 	}
 	var flags decideFlags
 	take := &cobra.Command{
 		Use: "take ID", Short: "Say that you are on it; it expires, and is never a lock",
 		Example: "  indoubt outage take 7f3a --until 1h\n  indoubt outage take 7f3a --until now",
-		Args:    exactly("the ID of an outage"), ValidArgsFunction: completion{a}.outages,
+		Args:    exactly("the ID of an outage"), ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return outageCommand{a}.take(cmd.Context(), args, &flags)
 		},

@@ -64,7 +64,7 @@ func newPolicyShowCommand(a *app) *cobra.Command {
 		Use:     "show [KIND]",
 		Short:   "Show what applies to a kind, and where it comes from",
 		Example: "  indoubt policy show\n  indoubt policy show stripe.charge",
-		Args:    maxArgs(1), ValidArgsFunction: first(completion{a}.names("kind")),
+		Args:    maxArgs(1), ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p, err := a.policy()
 			if err != nil {

@@ -20,7 +20,7 @@ func newPolicyTestCommand(a *app) *cobra.Command {
 		Long: `Run the cases under tests: of every kind, or of one, with the evaluator that
 the engine uses. Nothing is asked of any downstream. Of a case that fails it shows
 what every expression gave. Exit 1 when one fails.`,
-		Args: maxArgs(1), ValidArgsFunction: first(completion{a}.names("kind")),
+		Args: maxArgs(1), ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p, err := a.policy()
 			if err != nil {

@@ -54,7 +54,7 @@ the kind has no check.`,
 			}
 			return maxArgs(1)(cmd, args)
 		},
-		ValidArgsFunction: first(completion{a}.names("kind")),
+		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case of.op == "" && of.input == "" && len(of.answers) == 0:
@@ -78,7 +78,6 @@ the kind has no check.`,
 	f.StringVar(&of.input, "input", "", "the input of an operation that was never sent, as JSON")
 	f.StringVar(&of.token, "token", "", "its correlation token (default indoubt-test)")
 	f.StringArrayVar(&of.answers, "answer", nil, "a file with a saved answer, one a page; nothing is asked")
-	_ = cmd.RegisterFlagCompletionFunc("op", completion{a}.ids(nil, false))
 	return cmd
 }
 

@@ -26,7 +26,7 @@ and the commands that show it again; of one outage, or of the time since. That o
 a time also counts what stands where, and how decisions and doubts turned out.`,
 		Example:           "  indoubt report --since 8h > handover.md\n  indoubt report 7f3a",
 		Args:              maxArgs(1),
-		ValidArgsFunction: completion{a}.outages,
+		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o := logOptions{since: back, limit: reportEvents}
 			if len(args) == 1 {

@@ -71,9 +71,6 @@ func newRootCommand(a *app, args []string) *cobra.Command {
 			root.AddCommand(c.make(a))
 		}
 	}
-	if len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd) {
-		completion{a}.options(root)
-	}
 	return root
 }
 

@@ -163,12 +163,12 @@ func commandOf(of *cobra.Command, words []string) (*cobra.Command, error) {
 	return of, nil
 }
 
-func completeCommands(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
-	var names []string
-	if of, err := commandOf(cmd.Root(), args); err == nil {
-		names = commandNames(of)
+func completeCommands(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	of, err := commandOf(cmd.Root(), args)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	return offer(names, toComplete), cobra.ShellCompDirectiveNoFileComp
+	return commandNames(of), cobra.ShellCompDirectiveNoFileComp
 }
 
 func newHelpCommand() *cobra.Command {

@@ -307,29 +307,6 @@ func TestAdviceOpensTheAdvisedDialog(t *testing.T) {
 	b.keys("esc").cursorOn(1).keys("T").shows("what is true?")
 }
 
-func TestKeysFromElsewhereAnswer(t *testing.T) {
-	b := nightBench(t, 80, 24)
-	b.keys("r").shows("R retries")
-	b.keys("d").shows("D is dealt with")
-	b.keys("K").shows("Nothing is killed here")
-	for name := range misses {
-		need.That(t, b.m.byKey[name] == nil, "%s is bound and explained as if it were not", name)
-	}
-}
-
-func TestCapsLockHint(t *testing.T) {
-	b := nightBench(t, 80, 24).cursorOn(4)
-	b.fast("R")
-	b.wait(100 * time.Millisecond)
-	b.fast("J")
-	b.shows("is Caps Lock on?")
-	b = nightBench(t, 80, 24).cursorOn(4)
-	b.fast("W") // taking it and then sending it is the usual way
-	b.wait(100 * time.Millisecond)
-	b.fast("R")
-	b.hides("is Caps Lock on?")
-}
-
 func TestSharedAccountAsksWhoYouAre(t *testing.T) {
 	o := nightOptions()
 	o.AskName, o.Actor.Name, o.Actor.OSUser = true, "oncall", "oncall"

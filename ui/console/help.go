@@ -44,12 +44,14 @@ func chapters(m *Root) []chapter {
 		}
 		out = append(out, ch)
 	}
-	for _, g := range ticket.Glossary {
-		ch := chapter{title: g.Where, room: 20}
-		for _, t := range g.Terms {
-			ch.topics = append(ch.topics, topic{name: t.Word, text: t.Means})
+	for line := range strings.Lines(ticket.Glossary) {
+		word, means, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
+		if title, begins := strings.CutPrefix(word, "# "); begins {
+			out = append(out, chapter{title: title, room: 20})
+			continue
 		}
-		out = append(out, ch)
+		last := &out[len(out)-1]
+		last.topics = append(last.topics, topic{name: word, text: means})
 	}
 	ch := chapter{title: "Commands", room: 30}
 	for _, c := range commands() {

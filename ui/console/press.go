@@ -6,7 +6,6 @@ import (
 	"errors"
 	"strings"
 	"time"
-	"unicode"
 
 	"indoubt/ledger"
 	"indoubt/policy"
@@ -34,7 +33,6 @@ func (m *Root) press(msg tea.KeyPressMsg) tea.Cmd {
 		msg.Mod = 0 // two that follow at once arrive as alt+esc
 	}
 	name := msg.String()
-	m.capsHint(name)
 	if m.Now.Sub(m.feed.LastKey) >= m.asking.hush {
 		m.asking.hush = 0
 	}
@@ -97,9 +95,7 @@ func (m *Root) pressDialog(msg tea.KeyPressMsg) tea.Cmd {
 func (m *Root) pressBinding(name string) tea.Cmd {
 	k := m.byKey[name]
 	if k == nil {
-		if hint, ok := misses[name]; ok {
-			m.say("%s", hint)
-		} else if len([]rune(name)) == 1 && name != " " {
+		if len([]rune(name)) == 1 && name != " " {
 			m.say("%s does nothing; ? lists the keys", name)
 		}
 		return nil
@@ -137,23 +133,6 @@ func (m *Root) pressBinding(name string) tea.Cmd {
 // askName asks who decides, on an account that several people use.
 func askName(m *Root, k *binding) {
 	m.show(ask.Who(cmp.Or(m.actor.OSUser, m.actor.Name), k.keys[0]))
-}
-
-// capsHint notices two capitals in a row that no one presses on purpose: one after the
-// other they are keys of a list, as in "take it, then send it", unless one opened a dialog.
-func (m *Root) capsHint(name string) {
-	capital := func(s string) bool {
-		r := []rune(s)
-		return len(r) == 1 && unicode.IsUpper(r[0])
-	}
-	if !capital(name) || !capital(m.lastName) || m.Now.Sub(m.feed.LastKey) > 2*time.Second || m.dialogs.Top() == nil && m.byKey[name] != nil || m.prompt != nil {
-		return
-	}
-	const hint = "two capitals in a row: is Caps Lock on?"
-	if d := m.dialogs.Top(); d != nil && !d.Hint(hint, m.Now) {
-		return // typing a text
-	}
-	m.warn("%s", hint)
 }
 
 func (m *Root) move(n int) tea.Cmd {

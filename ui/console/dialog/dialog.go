@@ -125,15 +125,6 @@ func (d *Dialog) Moved(how safe.Text) {
 	}
 }
 
-// Hint shows a text where faults stand, unless a text is being typed.
-func (d *Dialog) Hint(text string, now time.Time) (shown bool) {
-	if d.focus < len(d.Fields) && now.Sub(d.openedAt) > Guard {
-		return false
-	}
-	d.fault = text
-	return true
-}
-
 func (d *Dialog) cancelAt() int { return len(d.Fields) }
 func (d *Dialog) doAt() int     { return len(d.Fields) + 1 }
 
