@@ -129,7 +129,7 @@ func (d Decision) settleAs(rec *Record, o *Operation) {
 			o.Verdict = Landed
 		}
 	case NotLanded:
-		o.State, o.Effects, o.Receipts, o.Result, o.EffectWord = Failed, 0, nil, nil, ""
+		o.State, o.Effects, o.Receipts, o.Result = Failed, 0, nil, nil
 	}
 	o.Conflict, o.ConflictNote, o.HandsOff = NoConflict, "", true
 	if o.State != before {

@@ -3,7 +3,6 @@ package ledger
 import (
 	"encoding/json"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -146,31 +145,6 @@ type Source struct {
 	Run      string `json:"run,omitempty"`
 	Host     string `json:"host,omitempty"`
 	PID      int    `json:"pid,omitempty"`
-	Trace    string `json:"trace,omitempty"` // W3C traceparent, as TraceParent takes it
-}
-
-// TraceParent returns text if it is a W3C traceparent, of version 00 or of a later one
-// in the same form, and "" if not: a mistaken one must not stop a write.
-func TraceParent(text string) string {
-	const zeros = "00000000000000000000000000000000"
-	parts := strings.Split(text, "-")
-	if len(parts) != 4 || parts[0] == "ff" || parts[1] == zeros || parts[2] == zeros[:16] {
-		return ""
-	}
-	for i, digits := range []int{2, 32, 16, 2} {
-		if len(parts[i]) != digits || strings.Trim(parts[i], "0123456789abcdef") != "" {
-			return ""
-		}
-	}
-	return text
-}
-
-// TraceID is the id of the trace, 32 hexadecimal digits, or "".
-func (s Source) TraceID() string {
-	if TraceParent(s.Trace) == "" {
-		return ""
-	}
-	return s.Trace[3:35]
 }
 
 // Command is a recorded command line (I11: argv, no shell). Arguments may hold
@@ -254,10 +228,9 @@ type Operation struct {
 	Receipts   []string        `json:"receipts,omitzero"`    // receipts known, in order of discovery
 	Fact       State           `json:"fact,omitzero"`        // of an abandoned one: what is known of it, Failed or Uncertain; empty where its effect was taken back
 	Result     json.RawMessage `json:"result,omitzero"`
-	EffectWord string          `json:"effect_word,omitzero"` // created, updated, deleted, noop as the downstream said it
-	Actor      string          `json:"actor,omitzero"`       // who made the newest change
-	Hands      string          `json:"hands,omitzero"`       // people who ever acted on it, one a line
-	Reason     string          `json:"reason,omitzero"`      // why
+	Actor      string          `json:"actor,omitzero"`  // who made the newest change
+	Hands      string          `json:"hands,omitzero"`  // people who ever acted on it, one a line
+	Reason     string          `json:"reason,omitzero"` // why
 
 	Conflict      Conflict `json:"conflict,omitzero"`
 	ConflictNote  string   `json:"conflict_note,omitzero"`  // one sentence: what disagrees
@@ -339,7 +312,6 @@ type Attempt struct {
 	Status     int             `json:"status,omitzero"`      // HTTP status or exit code; -1 when there was none
 	Receipt    string          `json:"receipt,omitzero"`
 	Result     json.RawMessage `json:"result,omitzero"`
-	EffectWord string          `json:"effect_word,omitzero"`
 	Already    bool            `json:"already,omitzero"` // the answer said that an earlier attempt's effect is there
 
 	LateOutcome Outcome   `json:"late_outcome,omitzero"` // the answer that came after the attempt had ended uncertain

@@ -20,7 +20,6 @@ type SettleRequest struct {
 	Status              int
 	Receipt             string
 	Result              json.RawMessage
-	EffectWord          string
 	Already             bool // committed, because an earlier attempt's effect is there
 	TokenSent           bool
 	Tree                Tree // TreeEmpty: all processes that the attempt had started were seen to be gone
@@ -89,7 +88,7 @@ func settleLive(rec *Record, a Attempt, req SettleRequest) Change {
 	late := rec.State() == Uncertain
 	a.EndedAt, a.Outcome, a.Proof = rec.Now, req.Outcome, req.Proof
 	a.ErrorClass, a.Error, a.Status = req.ErrorClass, req.Error, req.Status
-	a.Receipt, a.Result, a.EffectWord, a.Already = req.Receipt, req.Result, req.EffectWord, req.Already
+	a.Receipt, a.Result, a.Already = req.Receipt, req.Result, req.Already
 	a.TokenSent = a.TokenSent || req.TokenSent
 	o.TokenSent = o.TokenSent || a.TokenSent
 	verb := "settle"
@@ -181,7 +180,7 @@ func conclude(rec *Record, o Operation, a Attempt, verb, reason string, req Sett
 	live := before == Pending && o.LiveAttempt != a.ID
 	o.Version++
 	if len(req.Result) > 0 && req.Outcome == OutcomeCommitted {
-		o.Result, o.EffectWord = req.Result, req.EffectWord
+		o.Result = req.Result
 	}
 	if req.Outcome == OutcomeCommitted {
 		learn(&o, req.Receipt)

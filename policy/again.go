@@ -220,14 +220,16 @@ func (s Sending) call(vars *variables) (Request, error) {
 	case len(ds.mcp.headers) > 0:
 		return Request{}, fmt.Errorf("the record does not show which %s it was sent with", ds.mcp.headers[0].name)
 	}
-	input, err := decodeInput(o)
-	if err == nil && o.TokenSent {
-		input, err = k.Token.insert(input, o.Token)
+	var err error
+	if o.TokenSent {
+		o.Input, err = k.Token.Insert(o.Input, o.Token)
+	}
+	if err == nil {
+		vars.input, err = decodeInput(o)
 	}
 	if err != nil {
 		return Request{}, err
 	}
-	vars.input = input
 	whole, _ := expr.ParseTemplate("${input}", expr.ForRequest)
 	m := &mcpRule{tool: strings.TrimPrefix(o.Kind, "mcp."+ds.Name+"."), server: ds, arguments: &expr.Tree{Text: whole}}
 	t := transport{mcp: m, secrets: k.policy.secrets}

@@ -67,7 +67,7 @@ func (k *Kind) Link(op ledger.Operation) string {
 // the HTTP proxy recorded, "memory create_entities name=Ana" for a tool's call. Where
 // nothing is plain, the key that it was given tells it from the others.
 func madeTitle(op ledger.Operation) string {
-	data, _ := decodeWire(op.Input)
+	data, _ := ledger.DecodeJSON(op.Input)
 	name := op.Kind
 	if rest, ok := strings.CutPrefix(op.Kind, "mcp."); ok {
 		name = strings.Replace(rest, ".", " ", 1)

@@ -32,7 +32,6 @@ const (
 	// classWeight is how many cases all other kinds together can count as: what
 	// happened to them is a hint, and a handful of own cases outvotes it.
 	classWeight = 8
-	coverage    = 0.95 // of the interval
 )
 
 // Past is how the ledger's settled doubts ended, by kind and error class and by
@@ -84,8 +83,8 @@ func (k *Kind) Odds(rec ledger.Record) Odds {
 	est := estimator{k}.posterior(rec.Operation)
 	f, read := estimator{k}.invisible(rec)
 	o := Odds{P: lower(est.mean(), f), N: est.cases(), Others: est.others}
-	o.Low = lower(betaQuantile((1-coverage)/2, est.a, est.b), f)
-	o.High = lower(betaQuantile((1+coverage)/2, est.a, est.b), f)
+	low, high := est.interval()
+	o.Low, o.High = lower(low, f), lower(high, f)
 	o.Why = est.why(rec.Operation.ErrorClass)
 	if f > 0 {
 		o.Why += fmt.Sprintf(", lowered by a check at %s that found nothing", read.Local().Format("15:04:05"))
@@ -126,7 +125,14 @@ type estimate struct {
 }
 
 func (e estimate) mean() float64 { return e.a / (e.a + e.b) }
-func (e estimate) cases() int    { return e.own + min(e.others, classWeight) }
+
+// interval holds the chance with 95 %: the logarithm of the odds is nearly normal.
+func (e estimate) interval() (low, high float64) {
+	half := 1.96 * math.Sqrt(1/e.a+1/e.b)
+	return e.a / (e.a + e.b*math.Exp(half)), e.a / (e.a + e.b*math.Exp(-half))
+}
+
+func (e estimate) cases() int { return e.own + min(e.others, classWeight) }
 
 func (e estimate) why(class ledger.ErrorClass) string {
 	what := string(class)
@@ -218,65 +224,6 @@ func lower(p, f float64) float64 {
 	}
 	hidden := p * (1 - f)
 	return hidden / (hidden + 1 - p)
-}
-
-// betaQuantile is the x with P(Beta(a, b) < x) = q, by bisection.
-func betaQuantile(q, a, b float64) float64 {
-	low, high := 0.0, 1.0
-	for range 50 {
-		mid := (low + high) / 2
-		if betaBelow(mid, a, b) < q {
-			low = mid
-		} else {
-			high = mid
-		}
-	}
-	return (low + high) / 2
-}
-
-// betaBelow is the regularised incomplete beta function by its continued
-// fraction (Abramowitz and Stegun 26.5.8), evaluated by Lentz's method.
-func betaBelow(x, a, b float64) float64 {
-	if x <= 0 {
-		return 0
-	}
-	if x >= 1 {
-		return 1
-	}
-	if x > (a+1)/(a+b+2) {
-		return 1 - betaBelow(1-x, b, a)
-	}
-	la, _ := math.Lgamma(a)
-	lb, _ := math.Lgamma(b)
-	lab, _ := math.Lgamma(a + b)
-	front := math.Exp(lab-la-lb+a*math.Log(x)+b*math.Log1p(-x)) / a
-	const tiny = 1e-300
-	f, c, d := 1.0, 1.0, 0.0
-	for i := 0; i <= 300; i++ {
-		m := float64(i / 2)
-		numerator := 1.0
-		switch {
-		case i == 0:
-		case i%2 == 0:
-			numerator = m * (b - m) * x / ((a + 2*m - 1) * (a + 2*m))
-		default:
-			numerator = -(a + m) * (a + b + m) * x / ((a + 2*m) * (a + 2*m + 1))
-		}
-		d = 1 + numerator*d
-		if math.Abs(d) < tiny {
-			d = tiny
-		}
-		d = 1 / d
-		c = 1 + numerator/c
-		if math.Abs(c) < tiny {
-			c = tiny
-		}
-		f *= c * d
-		if math.Abs(1-c*d) < 1e-10 {
-			break
-		}
-	}
-	return min(1, max(0, front*(f-1)))
 }
 
 // Own is how many of the cases are of the operation's own kind.

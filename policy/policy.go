@@ -2,7 +2,7 @@
 // costs when it goes wrong, how to look for its effect, how to send it again, and what
 // a person should do about it now.
 //
-// It may import ledger (for the types), the list of secret shapes, and expr, the
+// It may import ledger (for the types), the list of secret shapes, carry, which puts tokens in, and expr, the
 // expression language. It does no I/O of its own except reading the policy file, the
 // environment and the files that the policy names as secrets: requests are rendered
 // here and sent elsewhere.

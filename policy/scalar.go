@@ -5,13 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"indoubt/ledger/lazyregexp"
-	"indoubt/policy/expr"
+	"indoubt/ledger/wire/carry"
 )
 
 var durationPart = lazyregexp.New(`^(\d+(?:\.\d+)?)(ms|s|m|h|d|w)`)
@@ -132,79 +131,18 @@ func formatDuration(d time.Duration) string {
 	return b.String()
 }
 
-// Insert puts the correlation token into an input where the rule says, for
-// senders that carry JSON. The same token twice changes nothing; another value
-// in its place, or an input that has no such place, is an error.
+// Insert puts the correlation token into an input where the rule says, and errs where the
+// input has no such place. The same token twice changes nothing.
 func (t TokenRule) Insert(input json.RawMessage, token string) (json.RawMessage, error) {
-	if t.Into == "" && t.Append == "" {
-		return input, nil
-	}
-	data, err := decodeWire(input)
-	if err != nil {
-		return nil, err
-	}
-	if data, err = t.insert(data, token); err != nil {
-		return nil, err
-	}
-	return json.Marshal(data)
-}
-
-// decodeWire reads JSON so that it can be written again digit by digit.
-func decodeWire(input json.RawMessage) (any, error) {
-	if len(input) == 0 {
-		return map[string]any{}, nil
-	}
-	d := json.NewDecoder(strings.NewReader(string(input)))
-	d.UseNumber()
-	var data any
-	if err := d.Decode(&data); err != nil {
-		return nil, fmt.Errorf("the recorded input is not JSON")
-	}
-	return data, nil
-}
-
-// insert is Insert for an input that is decoded, which it changes.
-func (t TokenRule) insert(data any, token string) (any, error) {
 	path := cmp.Or(t.Append, t.Into)
 	if path == "" {
-		return data, nil
+		return input, nil
 	}
-	steps, err := expr.ParsePath(path)
-	if err != nil {
-		return nil, err
-	}
-	nowhere := fmt.Errorf("the token has no place: input.%s does not exist", path)
-	return steps.Set(data, nowhere, func(old any) (any, error) {
-		list, isList := old.([]any)
-		text, isText := old.(string)
-		switch {
-		case t.Append == "" && old != nil && old != token:
-			return nil, fmt.Errorf("the token has no place: input.%s is taken", path)
-		case t.Append == "":
-			return token, nil
-		case isText:
-			return behind(text, token), nil
-		case old != nil && !isList:
-			return nil, fmt.Errorf("the token cannot be added: input.%s is neither a list nor a text", path)
-		case slices.Contains(list, any(token)):
-			return list, nil
+	at, err := carry.At(path, t.Append != "")
+	if err == nil {
+		if placed, ok := at.JSON(input, token); ok {
+			return placed, nil
 		}
-		return append(list, token), nil
-	})
-}
-
-// behind is a text with the token as a word of its own at its end: in a paragraph of
-// its own where the text has lines. Recorders put it in the same way.
-func behind(text, token string) string {
-	separator := " "
-	switch {
-	case text == "" || text == token:
-		return token
-	case strings.Contains(text, "\n"):
-		separator = "\n\n"
 	}
-	if strings.HasSuffix(text, separator+token) {
-		return text
-	}
-	return text + separator + token
+	return nil, fmt.Errorf("the token has no place at input.%s", path)
 }

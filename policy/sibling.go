@@ -77,7 +77,7 @@ func (t TokenRule) depth(o ledger.Operation) (n int) {
 			input = made
 		}
 	}
-	if data, err := decodeWire(input); err == nil {
+	if data, err := ledger.DecodeJSON(input); err == nil {
 		texts(data, func(text string) { note(text, o.Token) })
 	}
 	return n

@@ -241,7 +241,6 @@ type MCPRequest struct {
 	Tool      string
 	Arguments json.RawMessage // a JSON object; nil for none
 	ReadOnly  bool            // the policy vouches that the tool only reads
-	Trace     string          // W3C traceparent, sent in _meta; "" for none
 	Limits
 }
 

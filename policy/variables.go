@@ -94,7 +94,7 @@ func decodeInput(o ledger.Operation) (any, error) {
 func operationValue(o ledger.Operation) map[string]any {
 	return map[string]any{
 		"id": o.ID, "kind": o.Kind, "scope": o.Scope, "session": o.Session, "fingerprint": o.Fingerprint,
-		"source":     map[string]any{"pipeline": o.Source.Pipeline, "run": o.Source.Run, "host": o.Source.Host, "trace": o.Source.TraceID()},
+		"source":     map[string]any{"pipeline": o.Source.Pipeline, "run": o.Source.Run, "host": o.Source.Host},
 		"created_at": zeroed(o.CreatedAt), "started": started(o), "started_at": zeroed(o.StartedAt),
 		"ended_at": zeroed(o.EndedAt), "attempts": float64(o.AttemptCount),
 	}

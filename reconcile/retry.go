@@ -392,22 +392,18 @@ func (e *Engine) sendOnce(ctx, caller context.Context, a *attempt, fence time.Ti
 		return ledger.Answer{Err: fmt.Errorf("given up before it was sent: %w", caller.Err()), BeganAt: time.Now(), EndedAt: time.Now()}
 	}
 	limits := policy.Limits{Timeout: a.k.Deadline - min(settleRoom, a.k.Deadline/10), Deadline: fence, Max: 1 << 20}
-	trace := a.rec.Operation.Source.Trace
 	switch {
 	case req.HTTP != nil:
 		q := *req.HTTP
-		if q.Limits, q.Header = limits, q.Header.Clone(); trace != "" && q.Header["Traceparent"] == nil {
-			q.Header.Set("Traceparent", trace)
-		}
+		q.Limits = limits
 		return e.downs.of(a.k).http.Send(ctx, q)
 	case req.Command != nil:
 		q := *req.Command
 		q.Limits, q.Attempt = limits, ledger.AttemptID(a.q.ChangeID)
-		q.Env = append([]string{"TRACEPARENT=" + trace}, q.Env...) // the engine's own trace is not that of the operation
 		return outcome.Command(connect.Command(ctx, q), q.Argv, append(os.Environ(), req.Command.Env...))
 	case req.MCP != nil:
 		q := *req.MCP
-		q.Limits, q.Trace = limits, trace
+		q.Limits = limits
 		return e.over.mcp.Send(ctx, q)
 	}
 	return ledger.Answer{Err: errors.New("there is nothing to send"), BeganAt: time.Now(), EndedAt: time.Now()}

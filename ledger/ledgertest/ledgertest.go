@@ -199,7 +199,7 @@ func (d *desk) request(key string) ledger.BeginRequest {
 	return ledger.BeginRequest{
 		ChangeID: d.id("change"), OperationID: d.id("operation"), AttemptID: d.id("attempt"),
 		Kind: "card.charge", Key: key, Token: "indoubt-" + key, Fingerprint: "print of " + key,
-		Title: "charge " + key, Target: "thing of " + key, Source: ledger.Source{Pipeline: "billing", Run: "7", Host: "batch-2", PID: 42, Trace: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"},
+		Title: "charge " + key, Target: "thing of " + key, Source: ledger.Source{Pipeline: "billing", Run: "7", Host: "batch-2", PID: 42},
 		Input: []byte(`{"amount":42000}`), Sender: "pipeline", TokenSent: true, Deadline: time.Minute, Actor: billing,
 	}
 }

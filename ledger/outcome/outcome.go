@@ -8,7 +8,6 @@ package outcome
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -74,7 +73,6 @@ func JudgeAttempt(ctx context.Context, rules Rules, rec ledger.Record, attemptID
 	if a.Status != 0 && overHTTP(rec) {
 		s.Result = Stored(a, nil)
 	}
-	s.EffectWord = effectWord(a)
 	doubted := DoubtedBefore(rec, attemptID)
 	ruling, ruled := rules.ask(ctx, upTo(rec, attemptID), a, &s)
 	if !ruled {
@@ -92,7 +90,7 @@ func JudgeAttempt(ctx context.Context, rules Rules, rec ledger.Record, attemptID
 	case ledger.OutcomeCommitted:
 		s.Receipt = ruling.Receipt
 		s.ErrorClass, s.Error, s.Proof = "", "", ""
-		s.Already = s.Already || doubted && (s.EffectWord == "noop" || replayed(a))
+		s.Already = s.Already || doubted && replayed(a)
 	case ledger.OutcomeFailed:
 		s.ErrorClass = ""
 	case ledger.OutcomeUncertain:
@@ -286,22 +284,6 @@ func Status(a ledger.Answer) int {
 		return a.Exit
 	}
 	return -1
-}
-
-// effectWord is the `effect` member of a JSON answer, if it is one of the words.
-func effectWord(a ledger.Answer) string {
-	if a.RPC != nil {
-		return rpcEffect(a.RPC)
-	}
-	return effectIn(Said(a))
-}
-
-func effectIn(answer json.RawMessage) string {
-	switch word := textMember(members(answer), "effect"); word {
-	case "created", "updated", "deleted", "noop":
-		return word
-	}
-	return ""
 }
 
 // Said is what the other side said: the result, the body, or standard

@@ -139,8 +139,6 @@ func TestI2_WhatAnAnswerMeans(t *testing.T) {
 		{"already wins over refused", ruled(ledger.Ruling{Decided: true, Outcome: "failed", Proof: "refused", Already: true}, nil), second, answered(400, ""), "committed", "", "", true},
 		{"already, of a command", ruled(ledger.Ruling{Already: true}, nil), second, exited(1, "", "already exists"), "committed", "", "", true},
 		{"409 after doubt without a rule", nil, second, answered(409, ""), "uncertain", "", "conflict", false},
-		{"noop after doubt", nil, second, exited(0, `{"effect":"noop"}`, ""), "committed", "", "", true},
-		{"noop at once", nil, first, exited(0, `{"effect":"noop"}`, ""), "committed", "", "", false},
 		{"replayed after doubt", nil, second, answered(200, "", "Idempotent-Replayed", "true"), "committed", "", "", true},
 		{"replayed 500", nil, second, answered(500, "", "Idempotent-Replayed", "true"), "uncertain", "", "5xx", false},
 		{"replayed 500 that a rule calls refused", ruled(ledger.Ruling{Decided: true, Outcome: "failed"}, nil), second,
@@ -172,17 +170,14 @@ func TestAlreadyCountsOnlyAttemptsBefore(t *testing.T) {
 	need.Equal(t, Judge(t.Context(), rule, expired, answered(409, "")).Outcome, ledger.OutcomeUncertain, "the only attempt, answered late")
 }
 
-func TestJudgeKeepsReceiptAndEffect(t *testing.T) {
+func TestJudgeKeepsTheReceipt(t *testing.T) {
 	rule := ruled(ledger.Ruling{Decided: true, Outcome: "committed", Receipt: "ch_1"}, nil)
 	s := Judge(t.Context(), rule, first, answered(200, `{"effect":"created","id":9007199254740993}`))
-	need.That(t, s.Receipt == "ch_1" && s.EffectWord == "created" && string(s.Result) == `{"effect":"created","id":9007199254740993}`, "%+v", s)
+	need.That(t, s.Receipt == "ch_1" && string(s.Result) == `{"effect":"created","id":9007199254740993}`, "%+v", s)
 	// What already: says of a replay is not counted at a first attempt, its receipt is.
 	rule = ruled(ledger.Ruling{Decided: true, Outcome: "committed", Already: true, Receipt: "ch_1"}, nil)
 	s = Judge(t.Context(), rule, first, answered(200, "", "Idempotent-Replayed", "true"))
 	need.That(t, s.Receipt == "ch_1" && !s.Already && s.Outcome == "committed", "%+v", s)
-	for _, body := range []string{`{"effect":"would_create"}`, `{"effect":1}`, `[1]`, `effect`, ``, `null`} {
-		need.Equal(t, Judge(t.Context(), nil, first, exited(0, body, "")).EffectWord, "", body, "effect")
-	}
 }
 
 // TestI11_NoSecretOutlivesAnAnswer: texts are bounded and cleared.

@@ -248,13 +248,3 @@ func spoken(r *ledger.RPCAnswer) (out []json.RawMessage) {
 	}
 	return out
 }
-
-// rpcEffect is the effect word of a tool's result.
-func rpcEffect(r *ledger.RPCAnswer) string {
-	for _, said := range spoken(r) {
-		if word := effectIn(said); word != "" {
-			return word
-		}
-	}
-	return ""
-}

@@ -27,7 +27,6 @@ type Call struct {
 type Result struct {
 	Receipt string // the other side's name for the effect
 	Output  []byte // what it said, JSON or text; bounded and cleared of secrets where it is stored
-	Effect  string // created, updated, deleted or noop, where it said so
 	// Answer, when set, is what came back, and is judged by the outcome rule with the
 	// kind's policy. It alone counts then: an error beside it is passed on by Do, and
 	// changes nothing of what is recorded. See HTTP.
@@ -92,7 +91,7 @@ func Do(ctx context.Context, r *Recorder, w Request, send func(context.Context, 
 // stored is the result of an operation that was committed before.
 func stored(o ledger.Operation) Result {
 	said, whole := outcome.Output(o.Result)
-	return Result{Receipt: o.Receipt(), Output: said, Part: !whole, Effect: o.EffectWord, Operation: o, Replayed: true}
+	return Result{Receipt: o.Receipt(), Output: said, Part: !whole, Operation: o, Replayed: true}
 }
 
 // doing is one attempt of a Do.
@@ -150,7 +149,7 @@ func (d *doing) judge(ctx context.Context) {
 		}
 	} else {
 		d.answer = ledger.Answer{Err: d.err}
-		*s = ledger.SettleRequest{Status: -1, EffectWord: d.result.Effect, Result: outcome.Result(ledger.Answer{Body: d.result.Output})}
+		*s = ledger.SettleRequest{Status: -1, Result: outcome.Result(ledger.Answer{Body: d.result.Output})}
 		proof := proofOf(d.err)
 		switch {
 		case proof != "":
@@ -172,11 +171,7 @@ func (d *doing) judge(ctx context.Context) {
 		if d.result.Receipt != "" {
 			s.Receipt = d.result.Receipt
 		}
-		if d.result.Effect != "" {
-			s.EffectWord = d.result.Effect
-		}
-		s.Already = s.Already || s.EffectWord == "noop" && outcome.DoubtedBefore(d.recorder.ToJudge(ctx, d.begun), d.begun.Attempt.ID)
-		d.result.Receipt, d.result.Effect = s.Receipt, s.EffectWord
+		d.result.Receipt = s.Receipt
 	}
 	if d.err == nil && s.Outcome != ledger.OutcomeCommitted {
 		d.err = &answerError{s.Error, errors.Join(d.answer.Err, d.beside)}

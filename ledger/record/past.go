@@ -7,18 +7,16 @@ import (
 	"time"
 
 	"indoubt/ledger"
-	"indoubt/ledger/outcome"
 )
 
 // Past is a request that another program sent, or may have, and has given up. Its ID
 // is needed: it is the same whenever the request is taken over.
 type Past struct {
 	Request
-	SentAt     time.Time      // the earliest time at which it may have been sent; needed
-	Outcome    ledger.Outcome // uncertain, or failed with a Proof
-	Proof      ledger.Proof
-	ErrorClass ledger.ErrorClass // made of Error where that says it
-	Error      string
+	SentAt  time.Time      // the earliest time at which it may have been sent; needed
+	Outcome ledger.Outcome // uncertain, or failed with a Proof
+	Proof   ledger.Proof
+	Error   string
 }
 
 // TakenOver says what became of a Past.
@@ -67,10 +65,7 @@ func (r *Recorder) TakeOver(ctx context.Context, p Past, rehearse bool) (TakenOv
 	r.AddSecrets(req.AttemptID, secrets...)
 	defer r.forget(req.AttemptID)
 	settled := ledger.SettleRequest{ChangeID: ledger.DeriveID(p.ID, "settle"), AttemptID: req.AttemptID, Outcome: p.Outcome, Proof: p.Proof,
-		ErrorClass: p.ErrorClass, Error: p.Error, Status: -1}
-	if settled.Outcome == ledger.OutcomeUncertain && settled.ErrorClass == "" {
-		settled.ErrorClass = outcome.ClassOf(p.Error)
-	}
+		Error: p.Error, Status: -1}
 	applied, err := r.Settle(ctx, settled)
 	return TakenNew, applied.After, err
 }

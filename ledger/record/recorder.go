@@ -279,16 +279,6 @@ func (s recording) Change(ctx context.Context, at ledger.Locator, changeID strin
 	})
 }
 
-// source is who asks, with the trace of this request where it has one.
-func (r *Recorder) source(w Request) ledger.Source {
-	source := w.Source
-	if source == (ledger.Source{Trace: w.Source.Trace}) {
-		source = r.options.Source
-	}
-	source.Trace = ledger.TraceParent(cmp.Or(w.Source.Trace, source.Trace))
-	return source
-}
-
 // BeginRequest is what a begin of a request would ask the ledger, with secrets
 // replaced.
 func (r *Recorder) BeginRequest(ctx context.Context, w Request) (ledger.BeginRequest, error) {
@@ -315,7 +305,7 @@ func (r *Recorder) request(w Request, rule KindRule) (ledger.BeginRequest, []str
 			return ledger.BeginRequest{}, nil, fmt.Errorf("record %s: %w", w.Kind, err)
 		}
 	}
-	source := r.source(w)
+	source := cmp.Or(w.Source, r.options.Source)
 	if source.Host == "" {
 		source.Host, source.PID = r.host, os.Getpid()
 	}

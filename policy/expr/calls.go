@@ -3,10 +3,7 @@ package expr
 import (
 	"fmt"
 	"regexp/syntax"
-	"strings"
 	"sync"
-	"sync/atomic"
-	"unicode/utf8"
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/functions"
@@ -42,26 +39,14 @@ func mixedArithmetic() []cel.EnvOption {
 // refuse them by an error.
 type check func(args []ref.Val) ([]ref.Val, error)
 
-// checks are the calls that CEL would make wrongly, too long or for too long; for
-// each place in an expression a check is made anew.
-var checks = map[string]func() check{
-	operators.Add:      always(added),
-	operators.Subtract: always(mixed(traits.SubtractorType)),
-	operators.Multiply: always(mixed(traits.MultiplierType)),
-	operators.Divide:   always(mixed(traits.DividerType)),
-	"replace":          always(replaced),
-	"join":             always(joined),
-	"distinct":         effort(func(args []ref.Val) int { return pairs(args[0], args[0]) }),
-	"hasAll":           effort(func(args []ref.Val) int { return pairs(args[0], args[1]) }),
-	"hasAny":           effort(func(args []ref.Val) int { return pairs(args[0], args[1]) }),
-	"hasOnly":          effort(func(args []ref.Val) int { return pairs(args[0], args[1]) }),
-	"hasExactly":       effort(func(args []ref.Val) int { return 2 * pairs(args[0], args[1]) }),
-	"indexOf":          effort(func(args []ref.Val) int { return length(args[0]) * length(args[1]) }),
-	"lastIndexOf":      effort(func(args []ref.Val) int { return length(args[0]) * length(args[1]) }),
-	"matches":          func() check { return effort(matching())() },
+// checks are the calls that CEL would make wrongly, too long or for too long.
+var checks = map[string]check{
+	operators.Add: mixed(traits.AdderType), operators.Subtract: mixed(traits.SubtractorType),
+	operators.Multiply: mixed(traits.MultiplierType), operators.Divide: mixed(traits.DividerType),
+	"join": joined, "replace": replaced,
+	"distinct": bounded, "hasAll": bounded, "hasAny": bounded, "hasOnly": bounded, "hasExactly": bounded,
+	"indexOf": bounded, "lastIndexOf": bounded, "matches": matched,
 }
-
-func always(c check) func() check { return func() check { return c } }
 
 // checkCalls puts the checks in front of the calls of an expression.
 func checkCalls(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
@@ -69,7 +54,7 @@ func checkCalls(i interpreter.InterpretableV2) (interpreter.InterpretableV2, err
 	if !ok || checks[call.Function()] == nil || len(call.Args()) == 0 {
 		return i, nil
 	}
-	run, check := plainCalls()[call.Function()], checks[call.Function()]()
+	run, check := plainCalls()[call.Function()], checks[call.Function()]
 	return interpreter.NewCall(call.ID(), call.Function(), call.OverloadID(), call.Args(), func(args ...ref.Val) ref.Val {
 		args, err := check(args)
 		if err != nil {
@@ -157,33 +142,9 @@ const maxText = 16 << 20
 
 var errTooLong = fmt.Errorf("it makes a text of more than %d MiB", maxText>>20)
 
-// added is mixed, and refuses two texts that are too long together.
-func added(args []ref.Val) ([]ref.Val, error) {
-	l, left := args[0].(types.String)
-	r, right := args[1].(types.String)
-	if left && right && len(l)+len(r) > maxText {
-		return nil, errTooLong
-	}
-	return mixed(traits.AdderType)(args)
-}
-
-// replaced refuses to make a text that is too long.
+// replaced refuses to make a text that may be too long.
 func replaced(args []ref.Val) ([]ref.Val, error) {
-	var s [3]string
-	for i := range s {
-		text, _ := args[i].(types.String)
-		s[i] = string(text)
-	}
-	times := utf8.RuneCountInString(s[0]) + 1
-	if s[1] != "" {
-		times = strings.Count(s[0], s[1])
-	}
-	if len(args) == 4 {
-		if limit, ok := args[3].(types.Int); ok && limit >= 0 {
-			times = min(times, int(limit))
-		}
-	}
-	if grow := len(s[2]) - len(s[1]); grow > 0 && times > (maxText-min(len(s[0]), maxText))/grow {
+	if length(args[0])*length(args[2]) > maxText {
 		return nil, errTooLong
 	}
 	return args, nil
@@ -212,62 +173,46 @@ const (
 	// maxEffort bounds what a single call may take, in comparisons of two
 	// characters: a few seconds of them.
 	maxEffort = 200_000_000
-	// perEntry is what it takes to compare two entries of lists, in the same measure.
-	perEntry = 50
+	perEntry  = 7 // characters that an entry of a list counts as
 )
 
-// effort refuses a call that would take too long. CEL counts too little for those
-// that take more than their arguments are long, and stops no call half-way.
-func effort(of func(args []ref.Val) int) func() check {
-	return always(func(args []ref.Val) ([]ref.Val, error) {
-		if of(args) > maxEffort {
-			return nil, ErrStopped
-		}
-		return args, nil
-	})
+// bounded refuses a call that may take too long: each character of an argument may be compared
+// with each of another. CEL counts too little for such calls, and stops none half-way.
+func bounded(args []ref.Val) ([]ref.Val, error) {
+	effort := length(args[len(args)-1]) // a list alone is compared with itself
+	for _, a := range args[:max(1, len(args)-1)] {
+		effort *= length(a)
+	}
+	if effort > maxEffort {
+		return nil, ErrStopped
+	}
+	return args, nil
 }
 
-func pairs(a, b ref.Val) int { return perEntry * length(a) * length(b) }
+// matched refuses to search a text for too long: at every character the search may be anywhere
+// in the program of the pattern.
+func matched(args []ref.Val) ([]ref.Val, error) {
+	pattern, _ := args[1].(types.String)
+	parsed, err := syntax.Parse(string(pattern), syntax.Perl)
+	if err != nil {
+		return args, nil // CEL says so
+	}
+	program, err := syntax.Compile(parsed.Simplify())
+	if err == nil && length(args[0])*float64(len(program.Inst)) > maxEffort {
+		return nil, ErrStopped
+	}
+	return args, nil
+}
 
-func length(v ref.Val) int {
+// length is how many characters a value counts as, 1 or more.
+func length(v ref.Val) float64 {
 	switch x := v.(type) {
 	case types.String:
-		return len(x)
+		return float64(max(1, len(x)))
 	case traits.Sizer:
 		if n, ok := x.Size().(types.Int); ok {
-			return int(n)
+			return float64(max(1, perEntry*n))
 		}
 	}
 	return 1
-}
-
-// matching is the effort of searching a text for a regular expression: at every
-// character it may be anywhere in its program.
-func matching() func([]ref.Val) int {
-	type program struct {
-		pattern types.String
-		size    int
-	}
-	var last atomic.Pointer[program] // it is mostly the same one
-	return func(args []ref.Val) int {
-		pattern, ok := args[1].(types.String)
-		if !ok {
-			return 0
-		}
-		p := last.Load()
-		if p == nil || p.pattern != pattern {
-			p = &program{pattern, 0}
-			if parsed, err := syntax.Parse(string(pattern), syntax.Perl); err == nil {
-				if compiled, err := syntax.Compile(parsed.Simplify()); err == nil {
-					for _, i := range compiled.Inst {
-						if i.Op >= syntax.InstRune { // those that take a character
-							p.size++
-						}
-					}
-				}
-			}
-			last.Store(p)
-		}
-		return length(args[0]) * p.size
-	}
 }

@@ -90,9 +90,6 @@ func (s *mcpSession) call(ctx context.Context, q policy.MCPRequest, a ledger.Ans
 	if len(q.Arguments) > 0 {
 		params.Arguments = q.Arguments
 	}
-	if q.Trace != "" {
-		params.Meta = mcp.Meta{"traceparent": q.Trace}
-	}
 	_, err := s.client.CallTool(context.WithValue(ctx, callKey{}, c), params)
 	s.conn.forget(c)
 	a.Sent = c.sent

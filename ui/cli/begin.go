@@ -128,7 +128,7 @@ func (a *app) source(flag string) ledger.Source {
 		flag = a.env("INDOUBT_SOURCE")
 	}
 	pipeline, run, _ := strings.Cut(flag, "@")
-	s := ledger.Source{Pipeline: pipeline, Run: run, PID: os.Getppid(), Trace: ledger.TraceParent(a.env("TRACEPARENT"))}
+	s := ledger.Source{Pipeline: pipeline, Run: run, PID: os.Getppid()}
 	s.Host, _ = os.Hostname()
 	return s
 }

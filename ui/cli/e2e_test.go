@@ -100,7 +100,7 @@ func alone(dir string) error {
 			os.Unsetenv(name)
 		}
 	}
-	for _, name := range []string{"NO_COLOR", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "TRACEPARENT"} {
+	for _, name := range []string{"NO_COLOR", "XDG_STATE_HOME", "XDG_CONFIG_HOME"} {
 		os.Unsetenv(name)
 	}
 	home := filepath.Join(dir, "home")
@@ -422,7 +422,7 @@ func (s *site) overHTTP(kind, key, input, origin, target string) operation {
 	o := ledger.Operation{Kind: kind, Input: []byte(input)}
 	begun, err := ledger.Begin(s.Context(), store, ledger.BeginRequest{ChangeID: ledger.NewID(), OperationID: ledger.NewID(), AttemptID: ledger.NewID(), Kind: kind, Key: key, Token: token,
 		Title: k.Title(o), Target: k.Target(o), Fingerprint: need.Get(ledger.Fingerprint(o.Input))(s), Input: o.Input, Request: request, Sender: "http",
-		TokenSent: true, KeyWorks: k.KeyWorks(), Deadline: k.Deadline, Actor: pipeline, Source: ledger.Source{Trace: s.variable("TRACEPARENT")}})
+		TokenSent: true, KeyWorks: k.KeyWorks(), Deadline: k.Deadline, Actor: pipeline})
 	need.Must(s, err == nil && begun.Answer == ledger.AnswerBegun, "%s %v", begun.Answer, err)
 	need.Get(ledger.Settle(s.Context(), store, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: begun.Attempt.ID, Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassTimeout,
 		Error: "no answer", Status: -1, Actor: pipeline}))(s)

@@ -140,7 +140,6 @@ type attemptJSON struct {
 	Status      *int            `json:"status"`
 	Receipt     *string         `json:"receipt"`
 	Result      json.RawMessage `json:"result"`
-	Effect      *string         `json:"effect"`
 	Already     bool            `json:"already"`
 	LateOutcome *string         `json:"late_outcome"`
 	LateAt      *string         `json:"late_at"`
@@ -156,7 +155,7 @@ func attemptsJSON(all []ledger.Attempt) []attemptJSON {
 			ID: t.ID, N: t.N, Basis: text(string(t.Basis)), Grant: text(t.GrantID), Sender: t.Sender, KeyWorks: t.KeyWorks, TokenSent: t.TokenSent,
 			Actor: t.Actor, Host: t.Host, PID: t.PID, StartedAt: moment(t.StartedAt), DeadlineAt: moment(t.DeadlineAt), EndedAt: moment(t.EndedAt),
 			Outcome: text(string(t.Outcome)), Proof: text(string(t.Proof)), ErrorClass: text(string(t.ErrorClass)), Error: text(t.Error),
-			Receipt: text(t.Receipt), Result: raw(t.Result), Effect: text(t.EffectWord), Already: t.Already,
+			Receipt: text(t.Receipt), Result: raw(t.Result), Already: t.Already,
 			LateOutcome: text(string(t.LateOutcome)), LateAt: moment(t.LateAt), LateReceipt: text(t.LateReceipt), Tree: text(string(t.Tree)), TreeAt: moment(t.TreeAt),
 		}
 		if t.Status >= 0 && !t.EndedAt.IsZero() {

@@ -20,7 +20,7 @@ func scene(t *testing.T) *bench {
 	b.doubt(3, "stripe.charge", `{"customer":"cus_4Tz","amount":290000,"currency":"usd","invoice":"INV-2207"}`)
 	b.want(0, "deny", b.at(3), "--reason", "not in the dashboard")
 	b.begin(4, "stripe.charge", `{"customer":"cus_9f2","amount":50,"currency":"usd","invoice":"INV-2208"}`)
-	b.settle(4, ledger.SettleRequest{Outcome: ledger.OutcomeCommitted, Status: 200, Receipt: "pi_4", Result: json.RawMessage(`{"id":"pi_4"}`), EffectWord: "created"})
+	b.settle(4, ledger.SettleRequest{Outcome: ledger.OutcomeCommitted, Status: 200, Receipt: "pi_4", Result: json.RawMessage(`{"id":"pi_4"}`)})
 	b.doubt(5, "bank.payout", `{"to":"acct_7Kd","amount":420}`)
 	b.want(0, "confirm", b.at(5), "--receipt", "po_81", "--receipt", "po_97")
 	b.begin(6, "stripe.charge", `{"customer":"cus_6","amount":100,"currency":"usd","invoice":"INV-2209"}`)

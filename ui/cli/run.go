@@ -23,10 +23,9 @@ import (
 // runFlags are what run takes beside the request.
 type runFlags struct {
 	requestFlags
-	timeout string
-	expand  []string
-	doubt   int // exit code of what is in doubt
-	guard   bool
+	expand []string
+	doubt  int // exit code of what is in doubt
+	guard  bool
 }
 
 // ownVerdict is where the exit codes of run that are its own begin; below it
@@ -71,8 +70,8 @@ its status, and both are in doubt. What a shell's script hides (a pipe, ||, &) r
 cannot know, and warns about.
 A command that TERM, INT, HUP or QUIT asked to end is in doubt, even if it exits 0:
 it may have left its work half done. Only the policy's answer: can call it committed.
-What it has started is ended when it fails, and at its timeout; what it leaves
-running when it exits 0 is left alone, but has lost its output: redirect it.`,
+What it has started is ended when it fails; what it leaves running when it exits 0 is
+left alone, but has lost its output: redirect it.`,
 		Example: `  indoubt run --kind post --key INV-1042 -- curl --fail-with-body -w '%{stderr}%{http_code}\n' -d @invoice.json https://example.com/invoices
   indoubt run --kind deploy --expand TOKEN -- deployer --auth '${TOKEN}' --id '{{key}}'
   while read -r inv; do
@@ -89,7 +88,6 @@ running when it exits 0 is left alone, but has lost its output: redirect it.`,
 	flags.add(cmd)
 	f := cmd.Flags()
 	f.SetInterspersed(false) // what follows the first word is the command's
-	f.StringVar(&flags.timeout, "timeout", "", "end the command after this time; it is in doubt then")
 	f.StringArrayVar(&flags.expand, "expand", nil, "keep ${NAME} as a placeholder in the recorded command, and fill it in at each run")
 	f.IntVar(&flags.doubt, "doubt-exit", ownVerdict+exitInDoubt, "exit with this code where it is in doubt and that is recorded; 0 lets a loop go on")
 	f.BoolVar(&flags.guard, "guard", false, "")
@@ -127,9 +125,6 @@ func (c runCommand) run(ctx context.Context, argv []string, flags runFlags) erro
 		Note: func(line string) { c.errOut.Println("indoubt: " + line) }}
 	if flags.input == "-" {
 		req.Stdin = nil // it was the input
-	}
-	if req.Timeout, err = positive("--timeout", flags.timeout); err != nil {
-		return err
 	}
 	if flags.doubt < 0 || flags.doubt > 255 {
 		return usage(fmt.Sprintf("--doubt-exit %d is no exit code", flags.doubt), "write one from 0 to 255")

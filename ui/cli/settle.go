@@ -17,8 +17,8 @@ import (
 
 // settleFlags say what became of an attempt.
 type settleFlags struct {
-	outcome, proof, class, errorText, receipt, result, effect, extend string
-	tokenSent, already, dryRun                                        bool
+	outcome, proof, class, errorText, receipt, result, extend string
+	tokenSent, already, dryRun                                bool
 }
 
 // settleCommand records what became of an attempt.
@@ -51,7 +51,6 @@ sends ends it before its deadline passes; one that has passed is not moved.`,
 	f.StringVar(&flags.errorText, "error", "", "what was said")
 	f.StringVar(&flags.receipt, "receipt", "", "the other side's name for the effect")
 	f.StringVar(&flags.result, "result", "", "the answer, as JSON or text")
-	f.StringVar(&flags.effect, "effect", "", "created, updated, deleted or noop")
 	f.BoolVar(&flags.tokenSent, "token-sent", false, "the token was inside what was sent")
 	f.BoolVar(&flags.already, "already", false, "committed, because an earlier attempt's effect is there")
 	f.StringVar(&flags.extend, "extend", "", "move its deadline to this time from now, instead of settling it")
@@ -62,7 +61,7 @@ sends ends it before its deadline passes; one that has passed is not moved.`,
 // request turns the flags into what the ledger is told.
 func (s settleFlags) request(inFlight bool) (ledger.SettleRequest, error) {
 	req := ledger.SettleRequest{Outcome: ledger.Outcome(s.outcome), ErrorClass: ledger.ErrorClass(s.class),
-		Error: s.errorText, Receipt: s.receipt, EffectWord: s.effect, Already: s.already, TokenSent: s.tokenSent, Status: -1}
+		Error: s.errorText, Receipt: s.receipt, Already: s.already, TokenSent: s.tokenSent, Status: -1}
 	if inFlight {
 		if s.outcome != "" || s.dryRun {
 			return req, usage("--extend says that it is in flight still, and settles nothing", "leave the other options out")
@@ -87,11 +86,6 @@ func (s settleFlags) request(inFlight bool) (ledger.SettleRequest, error) {
 		return req, usage("--outcome is needed", "say committed, failed (it had no effect) or uncertain")
 	default:
 		return req, usage(fmt.Sprintf("--outcome %q is none of committed, failed, uncertain", s.outcome), "")
-	}
-	switch s.effect {
-	case "", "created", "updated", "deleted", "noop":
-	default:
-		return req, usage(fmt.Sprintf("--effect %q is none of created, updated, deleted, noop", s.effect), "")
 	}
 	if s.result != "" {
 		req.Result = json.RawMessage(s.result)

@@ -114,7 +114,6 @@ func writeTicket(w *safe.Writer, v ticket.Ticket) {
 	line("TARGET", v.Target())
 	line("SOURCE", ticket.Source(o.Source))
 	line("SESSION", safe.Of(o.Session))
-	line("TRACE", v.Trace())
 	line("KEY", safe.Of(o.KeyToSend()))
 	if o.Token != "" {
 		sent := "not known to have been sent"

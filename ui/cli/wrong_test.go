@@ -121,7 +121,7 @@ begin --kind k --input {} --key --dry-run
 note #1 --reason --as=ann
 run --ledger= --kind k -- true
 run -o xml --kind k -- true
-run --kind k --timeout soon -- true
+run --kind k --deadline soon -- true
 run --kind k --deadline 1ns -- true
 run --kind k --input {a -- true
 run --kind k --input @DIR/none -- true

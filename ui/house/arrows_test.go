@@ -31,7 +31,7 @@ var arrows = map[string]string{
 	"ledger/ledgertest/faults": "",
 	"ledger/record":            "ledger ledger/outcome ledger/redact ledger/wire…",
 	"ledger/record…":           "ledger ledger/outcome ledger/redact ledger/wire… ledger/record…",
-	"policy…":                  "ledger ledger/redact policy…",
+	"policy…":                  "ledger ledger/redact ledger/wire/carry policy…",
 	"reconcile/connect":        "ledger ledger/wire… policy",
 	"reconcile":                "ledger ledger/hostclock ledger/outcome ledger/redact ledger/wire… policy reconcile/connect",
 	"reconcile/drill":          "ledger ledger/hostclock ledger/record ledger/record/roundtrip ledger/wire/transmit policy reconcile",

@@ -63,14 +63,6 @@ func (t Ticket) Target() safe.Text {
 
 func (t Ticket) Kind() safe.Text { return safe.Of(t.Row.Kind) }
 
-// Trace is the id of its caller's trace.
-func (t Ticket) Trace() safe.Text {
-	if t.Record == nil {
-		return safe.Text{}
-	}
-	return safe.Of(t.Record.Operation.Source.TraceID())
-}
-
 // Pipeline is who sends it, in a sentence.
 func (t Ticket) Pipeline() safe.Text {
 	return safe.Of(cmp.Or(t.Row.Source.Pipeline, "its pipeline"))

@@ -88,7 +88,7 @@ func oneAfterTheOther(t *testing.T) {
 		await(ready + ".hup")
 		signals <- syscall.SIGINT
 	}()
-	res := runOver(t, r, Request{Request: record.Request{Key: "k"}, Argv: append(sh(`trap 'echo hup; : > "$1.hup"' HUP; trap 'echo int; exit 0' INT; touch "$1"; while :; do sleep 0.02; done`), "x", ready), Signals: signals, Timeout: time.Minute})
+	res := runOver(t, r, Request{Request: record.Request{Key: "k"}, Argv: append(sh(`trap 'echo hup; : > "$1.hup"' HUP; trap 'echo int; exit 0' INT; touch "$1"; while :; do sleep 0.02; done`), "x", ready), Signals: signals})
 	need.That(t, res.out == "hup\nint\n" && res.ExitCode == 106, "%q, exit %d", res.out, res.ExitCode)
 	signals <- syscall.SIGTERM
 	early := runOver(t, r, Request{Request: record.Request{Key: "k2"}, Argv: sh("echo ran"), Signals: signals})

@@ -31,7 +31,7 @@ type child struct {
 	dir            string
 	stdin          io.Reader
 	stdout, stderr io.Writer
-	timeout, grace time.Duration
+	grace          time.Duration
 	signals        <-chan os.Signal
 	asked          os.Signal // the last that asked this process to end
 	told           string    // the first signal that asked the command to end while it ran
@@ -204,12 +204,6 @@ func (c *child) interrupted() error {
 func (c *child) attend(ctx context.Context, exited <-chan struct{}) {
 	ticker := time.NewTicker(c.pace())
 	defer ticker.Stop()
-	var timeout <-chan time.Time
-	if c.timeout > 0 {
-		timer := time.NewTimer(c.timeout)
-		defer timer.Stop()
-		timeout = timer.C
-	}
 	beats := make(chan heartbeat, 1)
 	beatCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -230,8 +224,6 @@ func (c *child) attend(ctx context.Context, exited <-chan struct{}) {
 			case ends(s):
 				return
 			}
-		case <-timeout:
-			c.stop(fmt.Errorf("killed after its timeout of %s", c.timeout), ledger.ClassTimeout, c.grace)
 		case b := <-beats:
 			beating = false
 			c.beaten(b)

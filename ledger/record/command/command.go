@@ -34,8 +34,7 @@ type Request struct {
 	Env    []string // the environment when nil
 	Expand []string
 
-	Timeout time.Duration // of one attempt; 0: as long as it takes
-	Grace   time.Duration // between TERM and KILL; DefaultGrace when 0
+	Grace time.Duration // between TERM and KILL; DefaultGrace when 0
 
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer // the command's own, passed on as they come
@@ -307,7 +306,7 @@ func prepare(r *record.Recorder, req *Request) (*child, error) {
 	}
 	return &child{
 		argv: req.Argv, dir: dir, env: req.Env, stdin: req.Stdin, stdout: req.Stdout, stderr: req.Stderr,
-		beside: req.Guard, timeout: req.Timeout, grace: req.Grace, signals: req.Signals, alone: req.Alone, note: req.Note,
+		beside: req.Guard, grace: req.Grace, signals: req.Signals, alone: req.Alone, note: req.Note,
 	}, nil
 }
 

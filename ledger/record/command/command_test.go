@@ -76,13 +76,18 @@ type ran struct {
 
 func runOver(t *testing.T, r *record.Recorder, req Request) ran {
 	t.Helper()
+	return runUntil(t.Context(), t, r, req)
+}
+
+func runUntil(ctx context.Context, t *testing.T, r *record.Recorder, req Request) ran {
+	t.Helper()
 	var out, errOut, notes bytes.Buffer
 	if req.Kind == "" {
 		req.Kind = "post"
 	}
 	req.Stdout, req.Stderr = &out, &errOut
 	req.Note = func(line string) { notes.WriteString(line + "\n") }
-	res := need.Get(Run(t.Context(), r, req))(t)
+	res := need.Get(Run(ctx, r, req))(t)
 	return ran{res, out.String(), errOut.String(), notes.String()}
 }
 
@@ -286,8 +291,8 @@ func TestRunOwnVerdicts(t *testing.T) {
 	}
 }
 
-// TestTimeoutEndsTheGroup: the command is ended with all it has started.
-func TestTimeoutEndsTheGroup(t *testing.T) {
+// TestItsEndIsThatOfTheGroup: the command is ended with all it has started.
+func TestItsEndIsThatOfTheGroup(t *testing.T) {
 	for name, script := range map[string]string{
 		"hears TERM":   `sleep 60 & echo $! > "$1"; wait`,
 		"ignores TERM": `trap '' TERM; (trap '' TERM; sleep 60; sleep 60) & echo $! > "$1"; wait; wait; wait`,
@@ -298,8 +303,10 @@ func TestTimeoutEndsTheGroup(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "pid")
 			for timeout := 100 * time.Millisecond; ; timeout *= 2 { // until it has come so far
 				r := record.New(ledgertest.NewBreakable(nil), nil, record.Options{})
-				res := runOver(t, r, Request{Request: record.Request{Key: "k"}, Argv: append(sh(script), "x", file), Timeout: timeout, Grace: 50 * time.Millisecond})
-				if res.ExitCode != 106 || res.Operation.ErrorClass != ledger.ClassTimeout {
+				ctx, cancel := context.WithTimeout(t.Context(), timeout)
+				res := runUntil(ctx, t, r, Request{Request: record.Request{Key: "k"}, Argv: append(sh(script), "x", file), Grace: 50 * time.Millisecond})
+				cancel()
+				if res.ExitCode != 106 || res.Operation.ErrorClass != ledger.ClassKilled {
 					t.Errorf("exit %d, class %q", res.ExitCode, res.Operation.ErrorClass)
 				}
 				if lines(file) == 1 || t.Failed() {

@@ -172,6 +172,6 @@ func TestASignalEndsAStoppedCommand(t *testing.T) {
 		}
 		signals <- syscall.SIGINT
 	}()
-	res := runOver(t, r, Request{Request: record.Request{Key: "k"}, Argv: append(sh(`echo $$ > "$1"; kill -STOP $$; echo went on`), "x", file), Signals: signals, Timeout: time.Minute})
+	res := runOver(t, r, Request{Request: record.Request{Key: "k"}, Argv: append(sh(`echo $$ > "$1"; kill -STOP $$; echo went on`), "x", file), Signals: signals})
 	need.That(t, res.Outcome.Error == "killed by SIGINT" && res.out == "", "%q %q", res.Outcome.Error, res.out)
 }

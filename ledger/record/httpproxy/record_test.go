@@ -439,7 +439,6 @@ func TestI11_SecretsInOddPlaces(t *testing.T) {
 		rec := w.about(a)
 		kept := fmt.Sprintf("%s %s %s %s", rec.Operation.Input, rec.Operation.Result, rec.Attempts[0].Result, rec.Attempts[0].Error)
 		need.That(t, !strings.Contains(kept, "-secret") && !strings.Contains(kept, "H4sI"), "%s: kept %s", name, kept)
-		need.Equal(t, rec.Operation.EffectWord, "created", name, "effect")
 	}
 	for _, r := range w.reports {
 		if said := fmt.Sprint(r); strings.Contains(said, "secret") || len(said) > 1000 {

@@ -153,18 +153,10 @@ func (c *call) request() (record.Request, error) {
 	_, w.TokenSent = withToken(c.frame.Raw, c.arguments, c.rule, ledger.NewToken()) // one that cannot be there already
 	key, err := keyIn(c.frame.Params["idempotencyKey"], c.meta)
 	w.Key, w.KeySent = key, key != ""
-	w.Source.Trace = traceIn(c.meta)
 	if err == nil && utf8.RuneCountInString(w.Kind) > maxKind {
 		err = errors.New("the tool's name is too long to be recorded")
 	}
 	return w, err
-}
-
-// traceIn is the traceparent in the _meta of a call.
-func traceIn(meta json.RawMessage) (trace string) {
-	m, _ := once(meta)
-	_ = json.Unmarshal(m["traceparent"], &trace) // one that is not a text is none
-	return trace
 }
 
 const (

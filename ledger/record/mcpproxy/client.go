@@ -100,8 +100,6 @@ func (p *Proxy) take(line []byte) {
 		if s.call != nil && !p.startCall(s.call) {
 			return
 		}
-	case f.Kind == mcpwire.Batch:
-		p.boardAll(f.Elements)
 	case f.Method == "notifications/cancelled":
 		if p.cancelled(f) {
 			return
@@ -165,15 +163,7 @@ func suspect(line []byte, f mcpwire.Frame) (code int, why string) {
 	case f.Kind == mcpwire.Other && f.Members == nil:
 		return codeParse, "this is not a JSON-RPC message"
 	case f.Kind == mcpwire.Batch:
-		for _, e := range f.Elements {
-			if e.Kind == mcpwire.Other && e.Members == nil {
-				return codeInvalid, "the batch holds something that is no message"
-			}
-		}
-		if f.ToolCall() {
-			return codeInvalid, "a batch with a tools/call in it cannot be recorded; send the call by itself"
-		}
-		return 0, ""
+		return codeInvalid, "it is a batch, of which a call could not be told apart; send each message by itself"
 	case !f.ToolCall():
 		return 0, ""
 	case f.Duplicate:
@@ -211,20 +201,6 @@ func (p *Proxy) board(f mcpwire.Frame) (*call, bool) {
 }
 
 func (fl *flight) ended() bool { return fl.call != nil && fl.call.ended }
-
-// boardAll notes the requests of a batch, so that none of their answers is taken
-// for that of a call.
-func (p *Proxy) boardAll(elements []mcpwire.Frame) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, e := range elements {
-		if e.Kind == mcpwire.Request {
-			if other := p.flights[mcpwire.IDKey(e.ID)]; other == nil || other.ended() {
-				p.flights[mcpwire.IDKey(e.ID)] = &flight{id: e.ID, method: e.Method, list: p.tools.list()}
-			}
-		}
-	}
-}
 
 // landed takes the flight that a response belongs to off the board. A recorded
 // call stays on it, so that a second answer is noticed.
@@ -299,12 +275,8 @@ func (p *Proxy) unreachable(f mcpwire.Frame, err error) {
 	} else if p.conn != nil && (errors.Is(err, mcpwire.ErrEnded) || p.ctx.Err() != nil) {
 		return
 	}
-	for _, e := range append(f.Elements, f) {
-		if e.Kind == mcpwire.Request {
-			if fl := p.landed(e.ID); fl != nil {
-				p.reply(failureLine(e.ID, codeInternal, codedAs("unreachable"), "not sent: the MCP server cannot be reached: "+err.Error()))
-			}
-		}
+	if f.Kind == mcpwire.Request && p.landed(f.ID) != nil {
+		p.reply(failureLine(f.ID, codeInternal, codedAs("unreachable"), "not sent: the MCP server cannot be reached: "+err.Error()))
 	}
 }
 
@@ -329,28 +301,17 @@ func (p *Proxy) unanswered() {
 // refuse answers a line that is not passed on.
 func (p *Proxy) refuse(f mcpwire.Frame, code int, why string) {
 	p.o.Log("not passed on: " + why)
-	why = "indoubt did not pass this on: " + why
-	switch f.Kind {
-	case mcpwire.Notification, mcpwire.Response:
-		return // neither is answered
-	case mcpwire.Batch:
-		var answers []byte
-		for _, e := range f.Elements {
-			if e.Kind == mcpwire.Request {
-				answers = append(append(answers, ','), failureLine(e.ID, code, codedAs("not_passed"), why)...)
-			}
-		}
-		if len(answers) > 0 {
-			answers[0] = '['
-			p.reply(append(answers, ']'))
-			return
-		}
+	for _, e := range f.Elements {
+		p.refuse(e, code, why)
+	}
+	if f.Kind != mcpwire.Request && f.Kind != mcpwire.Other { // no other is answered
+		return
 	}
 	id := f.ID
 	if !plainID(id) {
 		id = nil
 	}
-	p.reply(failureLine(id, code, codedAs("not_passed"), why))
+	p.reply(failureLine(id, code, codedAs("not_passed"), "indoubt did not pass this on: "+why))
 }
 
 // reply writes a line to the client.

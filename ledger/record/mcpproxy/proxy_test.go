@@ -48,18 +48,17 @@ func TestLinesPassAsTheyAre(t *testing.T) {
 		`{"result":{"roots":[]},"jsonrpc":"2.0","id":0}`,
 		`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":9007199254740993,"progress":0.10}}`,
 		`{"jsonrpc":"2.0","id":9007199254740993,"Method":"ping","method":"echo/odd","params":null}`,
-		`[{"jsonrpc":"2.0","id":"b","method":"echo/odd"},{"jsonrpc":"2.0","method":"notifications/x"}]`,
 		`   `,
 		`{"params":{"arguments":{"z":1,"a":12345678901234567890,"é":1.0},"name":"put","_meta":{"progressToken":0},"more":1},"method":"tools\/call","id":"1","jsonrpc":"2.0","trace":[]}`,
 	}
 	for i, line := range said {
 		c.say(line)
 		switch i {
-		case 0, 3, 4:
-			id := []string{0: "0", 3: "9007199254740993", 4: `"b"`}[i]
+		case 0, 3:
+			id := []string{0: "0", 3: "9007199254740993"}[i]
 			want := `{"result" : {"b":1, "a":{"big":12345678901234567890}, "unknown":null } , "id":` + id + `,"jsonrpc":"2.0","extra":[1,2]}` + "\n"
 			need.Equal(t, c.hear(), want, "answer")
-		case 6:
+		case 5:
 			want := `{"jsonrpc":"2.0","id":"1","result":{"content":[{"type":"text","text":"did put"}],"structuredContent":{"big":9007199254740993}}}` + "\n"
 			need.Equal(t, c.hear(), want, "answer")
 		}
@@ -89,7 +88,7 @@ func TestI1_NothingSlipsPast(t *testing.T) {
 		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"put","arguments":{},"ARGUMENTS":{"a":2}}}`,
 		`{"jsonrpc":"2.0","id":1,"method":"tools/call","Params":{"name":"put"},"params":{"name":"get"}}`,
 		`[{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"put"}}]`,
-		`[{"jsonrpc":"2.0","id":1,"method":"ping"},[{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"put"}}]]`,
+		`[{"jsonrpc":"2.0","id":1,"method":"ping"},[{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"put"}}]]`, // two are answered
 		`{"jsonrpc":"2.0","method":"tools/call","params":{"name":"put"}}`,
 		`{"jsonrpc":"2.0","id":null,"method":"tools/call","params":{"name":"put"}}`,
 		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":["put"]}`,
@@ -111,6 +110,7 @@ func TestI1_NothingSlipsPast(t *testing.T) {
 			answers++
 		}
 	}
+	answers++ // the batch of two
 	for range answers {
 		need.Contains(t, c.hear(), `"error":{"code":-32`, "indoubt did not pass this on")
 	}

@@ -52,30 +52,12 @@ func (p *Proxy) came(line []byte, f mcpwire.Frame) {
 			return
 		}
 	case mcpwire.Batch:
-		if p.concerned(f.Elements) {
-			for _, e := range f.Elements {
-				p.came(e.Raw, e)
-			}
-			return
+		for _, e := range f.Elements {
+			p.came(e.Raw, e)
 		}
+		return
 	}
 	p.reply(line)
-}
-
-// concerned reports whether one of a batch's answers is a recorded call's, or a list of tools.
-func (p *Proxy) concerned(elements []mcpwire.Frame) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, e := range elements {
-		if e.Kind != mcpwire.Response {
-			continue
-		}
-		fl := p.flights[mcpwire.IDKey(e.ID)]
-		if fl != nil && (fl.call != nil || fl.method == "tools/list") {
-			return true
-		}
-	}
-	return false
 }
 
 // cameBack passes a response on, or takes it as a recorded call's.

@@ -2,7 +2,6 @@ package roundtrip
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -141,19 +140,4 @@ func isRecorded(name string) bool {
 func (t *Transport) Counts(req *http.Request, name string) bool {
 	_, rule, _ := t.classify(req)
 	return isRecorded(http.CanonicalHeaderKey(name)) || hasAny(name, rule.Callers, strings.EqualFold)
-}
-
-// unfitTrailer finds a trailer that says what counts before the body: it is not
-// read here, and an upstream may read it.
-func (w *httpWrite) unfitTrailer() error {
-	for name := range w.req.Trailer {
-		name = http.CanonicalHeaderKey(name)
-		switch {
-		case name == HeaderKey || w.rule.KeyHeader != "" && name == http.CanonicalHeaderKey(w.rule.KeyHeader):
-			return &KeyError{Why: "it stands behind the body, in a trailer, where it is not looked for; send it as a header"}
-		case isRecorded(name), w.isCaller(name):
-			return &UnfitError{fmt.Sprintf("%s stands behind the body, in a trailer; send it as a header", name)}
-		}
-	}
-	return nil
 }

@@ -124,17 +124,9 @@ func (x *exchange) outgoing(ctx context.Context) *http.Request {
 		with, _ := withToken(out, body, w.rule, o.Token)
 		body, out.URL.RawQuery = with.body, with.query
 	}
-	out.Body, out.ContentLength, out.TransferEncoding, out.Trailer = http.NoBody, int64(len(body)), nil, nil
+	out.Body, out.ContentLength, out.TransferEncoding = http.NoBody, int64(len(body)), nil
 	if len(body) > 0 {
 		out.Body = io.NopCloser(bytes.NewReader(body))
-	}
-	for name, values := range w.req.Trailer {
-		if len(values) > 0 { // they go behind chunks only
-			if out.Trailer == nil {
-				out.Trailer, out.ContentLength = http.Header{}, -1
-			}
-			out.Trailer[name] = values
-		}
 	}
 	if out.Header == nil {
 		out.Header = http.Header{}

@@ -162,8 +162,8 @@ func (w *httpWrite) prepare() error {
 	if err := w.follow(); err != nil {
 		return err
 	}
-	if err := w.unfitTrailer(); err != nil {
-		return err
+	if len(w.req.Trailer) > 0 { // it could say anew what was said before the body
+		return &UnfitError{"it has headers behind its body (trailers); send them before it"}
 	}
 	in, err := inputOf(w.req, w.body.data)
 	if err != nil {
@@ -196,7 +196,6 @@ func (w *httpWrite) prepare() error {
 		Place:  w.req.Method + " " + w.req.URL.Host + " " + CleanPath(w.req.URL),
 		Secret: secretsIn(w.req.URL.RawQuery), TokenSent: tokenSent, KeySent: w.rule.KeyHeader != "", AwaitsDelivery: w.key == "" && len(w.rule.KeyFrom) == 0}
 	w.request.Replaces = w.replaces()
-	w.request.Source.Trace = w.req.Header.Get("Traceparent")
 	if from := w.req.Header.Get(HeaderSource); from != "" {
 		w.request.Source.Pipeline, w.request.Source.Run, _ = strings.Cut(from, "@")
 	}

@@ -58,18 +58,9 @@ type Frame struct {
 func (f Frame) Name() string { return text(f.Params["name"]) }
 
 // ToolCall reports whether a server may read a call of a tool in this message:
-// whether it is one, or has an ambiguity that could make it one. A batch is one
-// if an element is.
+// whether it is one, or has an ambiguity that could make it one.
 func (f Frame) ToolCall() bool {
-	for _, e := range f.Elements {
-		if e.ToolCall() {
-			return true
-		}
-	}
-	if f.Method == callMethod {
-		return true
-	}
-	return (f.Duplicate || f.Lookalike) && f.mentions(callMethod)
+	return f.Method == callMethod || (f.Duplicate || f.Lookalike) && f.mentions(callMethod)
 }
 
 const (

@@ -39,7 +39,7 @@ func TestParse(t *testing.T) {
 		{`{"id":3,"method":"x","params":{"arguments":{"a":[{"b":1},{"b":2}],"b":"b"}}}`, Request, "3", "x", false, false, false},
 		{`{"id":3,"method":"x","params":{"_meta":{"k":1,"k":2}}}`, Request, "3", "x", true, false, false},
 		{`{"id":3,"method":"x","params":["a"]}`, Request, "3", "x", false, false, false},
-		{`[{"id":1,"method":"ping"},{"id":2,"method":"tools/call"},5]`, Batch, "", "", false, false, true},
+		{`[{"id":1,"method":"ping"},{"id":2,"method":"tools/call"},5]`, Batch, "", "", false, false, false},
 		{`[]`, Other, "", "", false, false, false},
 		{`{}`, Other, "", "", false, false, false},
 		{`{"id":3}`, Other, "3", "", false, false, false},

@@ -151,9 +151,6 @@ func (p *page) meant() {
 	if o.Session != "" {
 		p.tell("", p.Text, "session %s", o.Session)
 	}
-	if trace := p.t.Trace(); !trace.Empty() {
-		p.tell("", p.Text, "trace %s", trace)
-	}
 	for i, r := range p.t.Record.Related {
 		if i == 3 {
 			p.tell("", p.Warn, "and %d more", len(p.t.Record.Related)-3)
