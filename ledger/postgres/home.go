@@ -41,7 +41,8 @@ func (s *handle) note() {
 }
 
 func whereItIs(t *tx) (home string, elsewhere bool, err error) {
-	err = store.One(t, []any{&home, &elsewhere}, `SELECT coalesce(indoubt.home(), ''), indoubt.elsewhere()`)
+	err = store.One(t, []any{&home, &elsewhere}, `SELECT coalesce(indoubt.home(), ''),
+		(SELECT value FROM indoubt.meta WHERE name = 'home') IS DISTINCT FROM indoubt.home()`)
 	return home, elsewhere, err
 }
 

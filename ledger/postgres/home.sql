@@ -2,10 +2,9 @@
 -- the database and of a table. On a standby it is NULL. A database that is promoted, restored or copied is
 -- another one, and lacks what came last to the one before it. A promotion is told by the timeline of the log
 -- that is written now: the control file has it only after a checkpoint.
-CREATE FUNCTION indoubt.home() RETURNS text LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-RETURN CASE WHEN NOT pg_is_in_recovery() THEN
-  (SELECT system_identifier FROM pg_control_system()) || '.' || ltrim(left(pg_walfile_name(pg_current_wal_insert_lsn()), 8), '0')
-  || '.' || (SELECT oid FROM pg_database WHERE datname = current_database()) || '.' || 'indoubt.meta'::regclass::oid END;
+CREATE FUNCTION indoubt.home() RETURNS text LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$ BEGIN
+  RETURN (SELECT s.system_identifier || '.' || ltrim(left(pg_walfile_name(pg_current_wal_insert_lsn()), 8), '0') || '.' || d.oid || '.' || 'indoubt.meta'::regclass::oid
+    FROM pg_control_system() s, pg_database d WHERE d.datname = current_database() AND NOT pg_is_in_recovery()); END $$;
 
 -- A price that is taken away. The right to delete is one over the whole table, and lets its user lock it.
 CREATE FUNCTION indoubt.price_taken() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$ BEGIN
@@ -13,13 +12,10 @@ CREATE FUNCTION indoubt.price_taken() RETURNS trigger LANGUAGE plpgsql SECURITY 
   RETURN NULL; END $$;
 CREATE TRIGGER price_taken AFTER UPDATE ON indoubt.price FOR EACH ROW WHEN (NEW.looks < 0) EXECUTE FUNCTION indoubt.price_taken();
 
-CREATE FUNCTION indoubt.elsewhere() RETURNS boolean LANGUAGE sql VOLATILE
-RETURN (SELECT value FROM indoubt.meta WHERE name = 'home') IS DISTINCT FROM indoubt.home();
-
 -- What lets someone send is refused elsewhere, until a person has looked and adopted the ledger. It is asked
 -- at COMMIT: what is recorded there with its outcome was sent before.
 CREATE FUNCTION indoubt.op_at_home() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$ BEGIN
-  IF indoubt.elsewhere() AND EXISTS (SELECT FROM indoubt.op o WHERE o.seq = NEW.seq AND (o.state = 'pending' AND o.attempt = NEW.attempt OR o.allow_until <> 0 OR NEW.state = 'failed')) THEN
+  IF (SELECT value FROM indoubt.meta WHERE name = 'home') IS DISTINCT FROM indoubt.home() AND EXISTS (SELECT FROM indoubt.op o WHERE o.seq = NEW.seq AND (o.state = 'pending' AND o.attempt = NEW.attempt OR o.allow_until <> 0 OR NEW.state = 'failed')) THEN
     RAISE EXCEPTION USING ERRCODE = 'IN002', MESSAGE = 'the database failed over or was restored, and what was sent last may be missing: nothing is begun, allowed or proven until a person has looked and adopted the ledger';
   END IF;
   RETURN NULL; END $$;

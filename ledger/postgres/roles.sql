@@ -60,9 +60,9 @@ BEGIN
       OR pg_has_role(who, (SELECT nspowner FROM pg_namespace WHERE nspname = 'indoubt'), 'USAGE');
 END $$;
 
--- began reports whether this user began an attempt.
+-- began reports whether this user began an attempt. By + 0 it is not looked for along all of the history.
 CREATE OR REPLACE FUNCTION indoubt.began(op bigint, n bigint) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$ BEGIN
-  RETURN session_user = (SELECT e.db_user FROM indoubt.ev e WHERE e.op = began.op AND e.n = began.n AND e.verb IN ('begin', 'retry') ORDER BY e.seq LIMIT 1);
+  RETURN session_user = (SELECT e.db_user FROM indoubt.ev e WHERE e.op = began.op AND e.n = began.n AND e.verb IN ('begin', 'retry') ORDER BY e.seq + 0 LIMIT 1);
 END $$;
 
 CREATE OR REPLACE FUNCTION indoubt.op_role_insert() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$ BEGIN

@@ -174,6 +174,29 @@ func parts(condition, word string) (out []string) {
 // they have in Go, so that none has to be guessed. The last one stands in the text where it is how
 // many rows are wanted, and is not bound then.
 func PostgreSQL(query string, args []any) string {
+	types := make([]byte, 0, 256)
+	for _, arg := range args {
+		types = append(append(types, typeOf(arg)...), ',')
+	}
+	key := asked{query, string(types)}
+	if text, known := translations.Load(key); known {
+		return text.(string)
+	}
+	text, whole := translated(query, args)
+	if whole {
+		translations.Store(key, text)
+	}
+	return text
+}
+
+// asked is a statement with the types of its values. A program has few, for values are bound: each is read once.
+type asked struct{ query, types string }
+
+var translations sync.Map // by asked
+
+// translated is the text of a statement, and whether it has none of the values.
+func translated(query string, args []any) (text string, whole bool) {
+	whole = true
 	query = fill(strings.ReplaceAll(query, "CROSS JOIN ", "JOIN "), func(kind, of string) string {
 		cut := max(0, strings.LastIndex(of, ", "))
 		switch kind {
@@ -209,10 +232,10 @@ func PostgreSQL(query string, args []any) string {
 	var out strings.Builder
 	highest := 0
 	for {
-		text, rest, more := strings.Cut(query, "?")
-		out.WriteString(text)
+		before, rest, more := strings.Cut(query, "?")
+		out.WriteString(before)
 		if !more {
-			return out.String()
+			return out.String(), whole
 		}
 		end := 0
 		for end < len(rest) && '0' <= rest[end] && rest[end] <= '9' {
@@ -224,8 +247,9 @@ func PostgreSQL(query string, args []any) string {
 		}
 		highest = max(highest, n)
 		// Else it is guessed that a tenth of all rows is wanted.
-		if n == len(args) && (strings.HasSuffix(text, "LIMIT ") || strings.HasSuffix(text, "OFFSET ")) {
+		if n == len(args) && (strings.HasSuffix(before, "LIMIT ") || strings.HasSuffix(before, "OFFSET ")) {
 			fmt.Fprint(&out, args[n-1])
+			whole = false
 			query = rest[end:]
 			continue
 		}
