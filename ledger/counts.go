@@ -28,16 +28,6 @@ type StateCount struct {
 	Oldest time.Time
 }
 
-// Accuracy is how the decisions of one actor, of one sort, turned out: what persons
-// confirmed, denied and abandoned, and what reads settled.
-type Accuracy struct {
-	Actor   string `json:"actor"`
-	Machine bool   `json:"machine"` // a check settled it, not a person
-	Verb    string `json:"verb"`    // confirm, deny, abandon; read for what checks settled
-	Decided int    `json:"decided"`
-	Wrong   int    `json:"wrong"` // a contradiction or a duplicate came up on the operation afterwards
-}
-
 // Count is a number of things as a person reads it, with its thousands set apart.
 func Count(n int) string { return Thousands(strconv.Itoa(n)) }
 

@@ -137,11 +137,6 @@ func (d Decision) decide(rec *Record) (Change, error) {
 		for _, a := range rec.Attempts {
 			c.Attempts = append(c.Attempts, a.Without())
 		}
-		var fields []string
-		for _, p := range rec.Personal(nil, d.Key) {
-			fields = append(fields, p.Field)
-		}
-		more["fields"] = fields
 	}
 	if len(d.Receipts) > 0 {
 		more["receipts"] = d.Receipts

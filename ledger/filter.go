@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Filter is a parsed filter text: terms that must all hold, of which one may be a choice. Its zero value
-// holds for everything.
+// Filter is a parsed filter text: terms that must all hold. Its zero value holds for
+// everything.
 type Filter struct {
 	Text  string // as written
 	Terms []Term
@@ -54,13 +54,12 @@ func (t Term) Columns() []string {
 // of an id, a key, a token or a receipt. Other text terms match title, target, kind, key, id, source and
 // receipt without regard to case; field terms match as FilterFields says.
 type Term struct {
-	Field  string // text, named, or, or one of FilterFields
+	Field  string // text, named, or one of FilterFields
 	Op     string // "" (equals or contains), ">" or "<"
 	Value  string
 	Number float64       // for cost and risk
 	Age    time.Duration // for age
 	When   When          // for since and until
-	Any    [][]Term      // for or: the terms of one of these must all hold
 	Not    bool
 }
 
@@ -76,7 +75,7 @@ func (t Term) OneOf() []string {
 
 // Names reports whether one of the term's values is this name.
 func (t Term) Names(name string) bool {
-	return slices.ContainsFunc(t.OneOf(), func(pattern string) bool { return like(pattern, name) })
+	return slices.ContainsFunc(t.OneOf(), func(pattern string) bool { return KindMatches(pattern, name) })
 }
 
 // Moment is the time that a term since or until names, or that an age ago was.
@@ -118,11 +117,8 @@ func (f Filter) OpenOnly() (fields []string) {
 }
 
 // Settles reports whether the filter may hold for settled operations.
-func (f Filter) Settles() bool { return !f.unsettled(f.Terms) }
-
-// unsettled reports whether terms hold for no settled operation.
-func (f Filter) unsettled(terms []Term) bool {
-	return slices.ContainsFunc(terms, func(t Term) bool {
+func (f Filter) Settles() bool {
+	return !f.Has(func(t Term) bool {
 		switch {
 		case t.Not:
 		case t.Field == "state":
@@ -133,35 +129,18 @@ func (f Filter) unsettled(terms []Term) bool {
 			return true
 		case t.Field == "downstream":
 			return f.DownstreamOf == nil
-		case t.Field == "or":
-			return !slices.ContainsFunc(t.Any, func(one []Term) bool { return !f.unsettled(one) })
 		}
 		return false
 	})
 }
 
-// Has reports whether a term is such a one, those of alternatives too.
-func (f Filter) Has(is func(Term) bool) bool { return has(f.Terms, is) }
-
-func has(terms []Term, is func(Term) bool) bool {
-	return slices.ContainsFunc(terms, func(t Term) bool {
-		return is(t) || slices.ContainsFunc(t.Any, func(one []Term) bool { return has(one, is) })
-	})
-}
+// Has reports whether a term is such a one.
+func (f Filter) Has(is func(Term) bool) bool { return slices.ContainsFunc(f.Terms, is) }
 
 // Match reports whether a row satisfies every term at now. A store's own
 // selection must agree with it.
 func (f Filter) Match(r Row, now time.Time) bool {
-	return f.matches(f.Terms, r, now)
-}
-
-func (f Filter) matches(terms []Term, r Row, now time.Time) bool {
-	for _, t := range terms {
-		if f.match(t, r, now) == t.Not {
-			return false
-		}
-	}
-	return true
+	return !f.Has(func(t Term) bool { return f.match(t, r, now) == t.Not })
 }
 
 func (f Filter) match(t Term, r Row, now time.Time) bool {
@@ -200,8 +179,6 @@ func (f Filter) match(t Term, r Row, now time.Time) bool {
 		return t.Names(is) || t.Field == "downstream" && f.sends(t, r.Kind)
 	case "by":
 		return contains(Signer(r.Actor), r.Hands)
-	case "or":
-		return slices.ContainsFunc(t.Any, func(one []Term) bool { return f.matches(one, r, now) })
 	case "needs":
 		return r.TabAt(now) == TabNeedsYou
 	case "parked":
@@ -220,8 +197,9 @@ func (f Filter) match(t Term, r Row, now time.Time) bool {
 	return false
 }
 
-// like reports whether a name is a pattern, in which * stands for any text.
-func like(pattern, name string) bool {
+// KindMatches reports whether a name is a pattern, in which * stands for any text, also
+// none.
+func KindMatches(pattern, name string) bool {
 	start, rest, more := strings.Cut(pattern, "*")
 	name, ok := strings.CutPrefix(name, start)
 	if !more || !ok {

@@ -23,28 +23,28 @@ func (e *FilterError) Error() string {
 	return fmt.Sprintf("%s\n  %s\n  %s^", e.Message, e.Text, strings.Repeat(" ", len([]rune(e.Text[:e.Offset]))))
 }
 
-// What a filter may hold at most: it becomes one statement of SQL.
-const (
-	filterTerms = 100
-	filterDepth = 8
-)
+// filterTerms is how many a filter may have: it becomes one statement of SQL.
+const filterTerms = 100
 
 // ParseFilter reads a filter text: words, `field:value`, `age>30m`, `cost>100`, each
-// negated by a leading `-`, values with spaces in double quotes. `OR` stands between
-// alternatives and binds less than a space; parentheses group. Errors are *FilterError.
+// negated by a leading `-`, values with spaces in double quotes. Errors are *FilterError.
 func ParseFilter(text string) (Filter, error) {
-	p := &filterParser{text: text, words: filterWords(text)}
-	if len(p.words) > filterTerms {
-		return Filter{}, p.fail(p.words[filterTerms].offset, fmt.Sprintf("a filter has at most %d terms", filterTerms), "join values with commas: state:failed,uncertain")
+	f := Filter{Text: text}
+	for _, w := range filterWords(text) {
+		if len(f.Terms) == filterTerms {
+			return Filter{}, &FilterError{text, w.offset, fmt.Sprintf("a filter has at most %d terms", filterTerms), "join values with commas: state:failed,uncertain"}
+		}
+		if slices.Contains([]string{"OR", "AND", "NOT", "|"}, strings.ToUpper(w.text)) || strings.HasPrefix(strings.TrimPrefix(w.text, "-"), "(") {
+			return Filter{}, &FilterError{text, w.offset, "the terms of a filter must all hold; there are no operators",
+				`- negates a term, commas stand between values: kind:a,b -state:failed; put text that is meant in "quotes"`}
+		}
+		t, err := parseTerm(text, w)
+		if err != nil {
+			return Filter{}, err
+		}
+		f.Terms = append(f.Terms, t)
 	}
-	any, err := p.alternatives(0)
-	switch {
-	case err != nil:
-		return Filter{}, err
-	case len(any) == 1:
-		return Filter{Text: text, Terms: any[0]}, nil
-	}
-	return Filter{Text: text, Terms: []Term{{Field: "or", Any: any}}}, nil
+	return f, nil
 }
 
 type filterWord struct {
@@ -52,105 +52,27 @@ type filterWord struct {
 	text   string
 }
 
-// filterWords splits at spaces outside double quotes. A parenthesis at the beginning of a
-// word is a word, and one that closes it.
-func filterWords(text string) []filterWord {
-	var words []filterWord
-	start, quoted, depth := -1, false, 0
-	end := func(i int) {
-		if start >= 0 {
-			words = append(words, filterWord{start, text[start:i]})
-			start = -1
-		}
-	}
-	for i, r := range text {
+// filterWords splits at spaces outside double quotes.
+func filterWords(text string) (words []filterWord) {
+	start, quoted := -1, false
+	for i, r := range text + " " {
 		switch {
 		case r == '"':
 			quoted = !quoted
-		case quoted:
-		case unicode.IsSpace(r):
-			end(i)
-			continue
-		case r == '(' && (start < 0 || text[start:i] == "-"):
-			if start < 0 {
-				start = i
+		case unicode.IsSpace(r) && (!quoted || i == len(text)):
+			if start >= 0 {
+				words = append(words, filterWord{start, text[start:i]})
 			}
-			end(i + 1)
-			depth++
-			continue
-		case r == ')' && depth > 0:
-			end(i)
-			words, depth = append(words, filterWord{i, ")"}), depth-1
+			start = -1
 			continue
 		}
 		if start < 0 {
 			start = i
 		}
 	}
-	end(len(text))
 	return words
 }
 
-type filterParser struct {
-	text  string
-	words []filterWord
-}
-
-func (p *filterParser) fail(at int, message, hint string) error {
-	return &FilterError{Text: p.text, Offset: at, Message: message, Hint: hint}
-}
-
-// alternatives reads up to the end, or to the parenthesis that closes.
-func (p *filterParser) alternatives(depth int) ([][]Term, error) {
-	any := [][]Term{nil}
-	lacking := func(at int) error {
-		if len(any) > 1 && any[len(any)-1] == nil {
-			return p.fail(at, "OR lacks a term beside it", `write kind:a OR kind:b; put the word itself in "quotes"`)
-		}
-		return nil
-	}
-	for len(p.words) > 0 {
-		w := p.words[0]
-		p.words = p.words[1:]
-		last := &any[len(any)-1]
-		switch strings.ToUpper(w.text) {
-		case ")":
-			if *last == nil && len(any) == 1 {
-				return nil, p.fail(w.offset, "nothing stands between the parentheses", `put a parenthesis that is meant as text in "quotes"`)
-			}
-			return any, lacking(w.offset)
-		case "OR", "|":
-			if any = append(any, nil); *last == nil {
-				return nil, lacking(w.offset)
-			}
-		case "AND":
-		case "NOT":
-			return nil, p.fail(w.offset, "a leading - negates, not a word", "write -state:failed or -(kind:a OR kind:b)")
-		case "(", "-(":
-			t := Term{Field: "or", Not: w.text == "-("}
-			if depth == filterDepth {
-				return nil, p.fail(w.offset, fmt.Sprintf("parentheses stand in each other at most %d deep", filterDepth), "write it flatter")
-			}
-			var err error
-			if t.Any, err = p.alternatives(depth + 1); err != nil {
-				return nil, err
-			}
-			if *last = append(*last, t); len(t.Any) == 1 && !t.Not {
-				*last = append((*last)[:len(*last)-1], t.Any[0]...)
-			}
-		default:
-			t, err := parseTerm(p.text, w)
-			if err != nil {
-				return nil, err
-			}
-			*last = append(*last, t)
-		}
-	}
-	if depth > 0 {
-		return nil, p.fail(len(p.text), "a parenthesis is not closed", `add ), or put the text in "quotes"`)
-	}
-	return any, lacking(len(p.text))
-}
 func parseTerm(text string, w filterWord) (Term, error) {
 	fail := func(at int, message, hint string) (Term, error) {
 		return Term{}, &FilterError{Text: text, Offset: w.offset + at, Message: message, Hint: hint}
@@ -259,7 +181,7 @@ func texts[T ~string](all ...T) (out []string) {
 // CompleteFilter is what the last word of a filter could become; known gives the names of
 // a field that are there.
 func CompleteFilter(word string, known func(field string) []string) (out []string) {
-	lead := word[:len(word)-len(strings.TrimLeft(word, "-("))]
+	lead := word[:len(word)-len(strings.TrimPrefix(word, "-"))]
 	rest := word[len(lead):]
 	field, value, valued := strings.Cut(rest, ":")
 	if !valued {
@@ -287,7 +209,7 @@ func CompleteFilter(word string, known func(field string) []string) (out []strin
 	}
 	before := value[:strings.LastIndexByte(value, ',')+1]
 	for _, name := range values {
-		if strings.HasPrefix(name, value[len(before):]) && name != "" && !strings.ContainsAny(name, " ,()\"") {
+		if strings.HasPrefix(name, value[len(before):]) && name != "" && !strings.ContainsAny(name, " ,\"") {
 			out = append(out, lead+field+":"+before+name)
 		}
 	}

@@ -44,27 +44,6 @@ func (h Hold) Covers(kind string, now time.Time) bool {
 	}
 	name, _ := strings.CutPrefix(string(h.Scope), "kind:")
 	return h.Scope == "all" || slices.ContainsFunc(append([]string{name}, h.Kinds...), func(k string) bool {
-		return k == kind || strings.Contains(k, "*") && KindMatches(k, kind)
+		return KindMatches(k, kind)
 	})
-}
-
-// KindMatches reports whether a pattern of the policy matches a kind: * stands for any
-// text, also none.
-func KindMatches(pattern, name string) bool {
-	parts := strings.Split(pattern, "*")
-	if !strings.HasPrefix(name, parts[0]) {
-		return false
-	}
-	rest := name[len(parts[0]):]
-	for i, part := range parts[1:] {
-		if i == len(parts)-2 {
-			return strings.HasSuffix(rest, part)
-		}
-		j := strings.Index(rest, part)
-		if j < 0 {
-			return false
-		}
-		rest = rest[j+len(part):]
-	}
-	return rest == ""
 }

@@ -234,12 +234,12 @@ type Counts struct {
 
 // Needing is what stands in TabNeedsYou.
 type Needing struct {
-	NeedsYou  int
-	Conflicts int
-	Twice     int     // conflicts that are duplicates
-	Loss      float64 // sum of Rank where a miss is an amount
-	Unsent    float64 // of Loss, what did not land and was not sent again
-	ByWord    int     // operations whose miss is a word
+	NeedsYou  int     `json:"needs_you"`
+	Conflicts int     `json:"conflicts"`
+	Twice     int     `json:"twice"`   // conflicts that are duplicates
+	Loss      float64 `json:"loss"`    // sum of Rank where a miss is an amount
+	Unsent    float64 `json:"unsent"`  // of Loss, what did not land and was not sent again
+	ByWord    int     `json:"by_word"` // operations whose miss is a word
 }
 
 // Count adds a row as it stands at now.

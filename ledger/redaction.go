@@ -115,7 +115,7 @@ func (g Grant) Without() Grant {
 
 // structural are members of the detail of an event that name
 // no one: rules and counts ask for them.
-var structural = []string{"attempt", "n", "grant", "basis", "sender", "read", "verdict", "found", "tree", "truth", "until", "expires_at", "outage", "fields", "key", "outcome", "error_class", "proof", "already"}
+var structural = []string{"attempt", "n", "grant", "basis", "sender", "read", "verdict", "found", "tree", "truth", "until", "expires_at", "outage", "key", "outcome", "error_class", "proof", "already"}
 
 // Without is the event without its text. Of its detail the structure stays.
 func (e Event) Without() Event {
@@ -206,67 +206,4 @@ func (o *Operation) Gone() string {
 		return ""
 	}
 	return fmt.Sprintf("redacted by %s at %s", o.RedactedBy, o.RedactedAt.UTC().Format(time.RFC3339))
-}
-
-// Personal is a part of an operation that a redaction takes.
-type Personal struct {
-	Field string `json:"field"`
-	Bytes int    `json:"bytes"`
-}
-
-// Personal lists what a redaction takes from a record and its history, with how much that is.
-func (r *Record) Personal(events []Event, key bool) (out []Personal) {
-	add := func(field string, texts ...string) {
-		n := 0
-		for _, text := range texts {
-			if text != Marker && text != string(markerJSON) && !IsMasked(text) {
-				n += len(text)
-			}
-		}
-		if n > 0 {
-			out = append(out, Personal{field, n})
-		}
-	}
-	asText := func(v any, there bool) string {
-		if !there {
-			return ""
-		}
-		return string(detail(v))
-	}
-	o := r.Operation
-	add("input", string(o.Input))
-	add("command", asText(o.Command, o.Command != nil))
-	add("request", asText(o.Request, o.Request != nil))
-	add("result", string(o.Result))
-	add("title", o.Title)
-	add("target", NamedTarget(o.Target))
-	add("session", o.Session)
-	add("receipts", slices.Concat(o.Receipts, o.AckedReceipts, o.ClaimedReceipts)...)
-	add("conflict_note", o.ConflictNote)
-	if key {
-		add("key", o.Key)
-	}
-	var attempts, reads, grants, history []string
-	for _, a := range r.Attempts {
-		attempts = append(attempts, a.Error, a.Receipt, a.LateReceipt, string(a.Result))
-	}
-	for _, read := range r.Reads {
-		reads = append(reads, append(slices.Clone(read.Receipts), read.Reason, string(read.Evidence))...)
-	}
-	for _, g := range r.Grants {
-		grants = append(grants, g.Reason, g.VoidReason)
-	}
-	for _, e := range events {
-		if e.Reason != Marker {
-			history = append(history, e.Reason)
-		}
-		if was := string(e.Detail); was != string(e.Without().Detail) {
-			history = append(history, was)
-		}
-	}
-	add("attempts", attempts...)
-	add("reads", reads...)
-	add("grants", grants...)
-	add("history", history...)
-	return out
 }

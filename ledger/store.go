@@ -85,9 +85,6 @@ type Statistics interface {
 	// StateCounts counts operations by kind and state at now, with the oldest doubt of
 	// each.
 	StateCounts(ctx context.Context, now time.Time) ([]StateCount, error)
-	// Accuracy counts who decided doubts since then, and how often evidence said
-	// otherwise later. It reads the events of that time.
-	Accuracy(ctx context.Context, since time.Time) ([]Accuracy, error)
 }
 
 // Pricer keeps what a policy says of open operations.

@@ -97,48 +97,4 @@ func stateCounts(t *testing.T, open Open) {
 		ledger.StateCount{Kind: "mail.send", State: ledger.Uncertain, Count: 1, Oldest: at(8)})
 }
 
-// accuracy compares decisions with what came up afterwards.
-func accuracy(t *testing.T, open Open) {
-	d := newDesk(t, open)
-	d.observe(d.decide(d.doubt("early"), ledger.VerbDeny), ledger.Landed, "pi_1") // before the time asked about
-	d.clock.Advance(3 * time.Hour)
-	since := d.clock.Now()
-	d.decide(d.doubt("right"), ledger.VerbDeny)
-	d.observe(d.decide(d.doubt("wrong"), ledger.VerbDeny), ledger.Landed, "pi_1")
-	confirmed := d.decide(d.doubt("confirmed"), ledger.VerbConfirm)
-	d.observe(confirmed, ledger.Twice, "pi_1", "pi_2")
-	d.decide(d.read(confirmed.ID).Operation, ledger.VerbAck, saying(ledger.BothWanted)) // dealt with, and yet it was wrong
-	d.decide(d.doubt("left"), ledger.VerbAbandon)
-	// The one who took it back was not wrong by what comes of the next decision.
-	undone := d.decide(d.decide(d.doubt("undone"), ledger.VerbDeny), ledger.VerbUndo)
-	d.observe(d.decide(undone, ledger.VerbConfirm), ledger.NotThere)
-	late := d.begun("late").Attempt
-	d.decide(d.settle(late.ID, ledger.OutcomeUncertain), ledger.VerbAbandon)
-	d.settle(late.ID, ledger.OutcomeCommitted)
-	d.observe(d.doubt("found"), ledger.Landed, "pi_1")
-	missed := d.begun("missed").Attempt
-	d.observe(d.settle(missed.ID, ledger.OutcomeUncertain), ledger.NotThere)
-	d.settle(missed.ID, ledger.OutcomeCommitted)
-	d.observe(d.doubt("unclear"), ledger.CannotTell)
-	d.observe(d.doubt("different"), ledger.Different, "pi_1") // raises a flag, and decides nothing
-	d.retry(d.doubt("by a person"), ledger.BasisKeySafe)
-	got := need.Get(d.s.Accuracy(ctx, since))(d)
-	want := []ledger.Accuracy{
-		{Actor: "auto", Machine: true, Verb: "read", Decided: 2, Wrong: 1},
-		{Actor: "maya", Verb: "abandon", Decided: 2, Wrong: 1},
-		{Actor: "maya", Verb: "confirm", Decided: 2, Wrong: 2},
-		{Actor: "maya", Verb: "deny", Decided: 3, Wrong: 1},
-	}
-	if diff := cmp.Diff(want, sortAccuracy(got)); diff != "" {
-		d.Fatalf("accuracy (-want +got):\n%s", diff)
-	}
-	all := need.Get(d.s.Accuracy(ctx, time.Time{}))(d)
-	want[3].Decided, want[3].Wrong = 4, 2
-	if diff := cmp.Diff(want, sortAccuracy(all)); diff != "" {
-		d.Fatalf("accuracy from the beginning (-want +got):\n%s", diff)
-	}
-	none := need.Get(d.s.Accuracy(ctx, d.clock.Now().Add(time.Hour)))(d)
-	need.Must(d, len(none) == 0, "decisions to come: %+v", none)
-}
-
 // The order of these is no part of what they say.

@@ -70,7 +70,6 @@ func Run(t *testing.T, open Open, only ...string) {
 		{"SettledRows", settledRows},
 		{"DoubtCounts", doubtCounts},
 		{"StateCounts", stateCounts},
-		{"Accuracy", accuracy},
 		{"Concurrency", concurrency},
 		{"Linearizable", linearizable},
 		{"Redactions", redactions},

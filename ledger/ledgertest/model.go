@@ -331,17 +331,14 @@ func (g *game) compareAll() {
 // compareKept compares what the stores have counted as they went.
 func compareKept(rt *rapid.T, plain, real ledger.Store, now time.Time) {
 	type kept struct {
-		Doubts   []ledger.DoubtCount
-		States   []ledger.StateCount
-		Accuracy [2][]ledger.Accuracy
+		Doubts []ledger.DoubtCount
+		States []ledger.StateCount
 	}
 	of := func(s ledger.Store) kept {
 		doubtCounts, err1 := s.DoubtCounts(ctx)
 		stateCounts, err2 := s.StateCounts(ctx, now)
-		all, err3 := s.Accuracy(ctx, time.Time{})
-		late, err4 := s.Accuracy(ctx, Noon.Add(time.Hour))
-		need.OK(rt, errors.Join(err1, err2, err3, err4))
-		return kept{sortDoubtCounts(doubtCounts), sortStateCounts(stateCounts), [2][]ledger.Accuracy{sortAccuracy(all), sortAccuracy(late)}}
+		need.OK(rt, errors.Join(err1, err2))
+		return kept{sortDoubtCounts(doubtCounts), sortStateCounts(stateCounts)}
 	}
 	if diff := cmp.Diff(of(plain), of(real), seeing...); diff != "" {
 		rt.Fatalf("what was counted differs from memory's (-memory +store):\n%s", diff)

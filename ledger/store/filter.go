@@ -110,12 +110,6 @@ func termSQL(b *binder, f ledger.Filter, t ledger.Term, kinds []string, now time
 	case "by":
 		return contains("CASE WHEN substr(o.actor, 1, 7) = 'checks,' THEN 'checks' ELSE o.actor END") +
 			" OR EXISTS (SELECT 1 FROM ev h WHERE h.op = o.seq AND " + contains("coalesce(h.facts -> 'op' ->> 'hands', '')") + ")"
-	case "or":
-		var out []string
-		for _, one := range t.Any {
-			out = append(out, "(1 = 1"+filterSQL(b, ledger.Filter{Terms: one, DownstreamOf: f.DownstreamOf}, kinds, now)+")")
-		}
-		return strings.Join(out, " OR ")
 	case "needs":
 		return tabSQL + " = 'needs_you'"
 	case "parked":
@@ -219,14 +213,6 @@ func namedIn(terms []ledger.Term) (of names) {
 		}
 		for _, c := range t.Columns() {
 			of = append(of, [2]string{c, t.Value})
-		}
-		for _, one := range t.Any {
-			some := namedIn(one)
-			if some == nil {
-				of = nil
-				break
-			}
-			of = append(of, some...)
 		}
 	}
 	return of

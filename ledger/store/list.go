@@ -361,17 +361,3 @@ func (s *Store) Counts(ctx context.Context, now time.Time) (c ledger.Counts, err
 	})
 	return c, err
 }
-
-// Accuracy reads the decisions since then from the history, and the flags that were raised after
-// them and before they were undone.
-func (s *Store) Accuracy(ctx context.Context, since time.Time) ([]ledger.Accuracy, error) {
-	return gather(ctx, s, func(rows Rows) (a ledger.Accuracy, err error) {
-		return a, rows.Scan(&a.Actor, &a.Machine, &a.Verb, &a.Decided, &a.Wrong)
-	}, `SELECT CASE WHEN substr(e.actor, 1, 7) = 'checks,' THEN 'checks' ELSE e.actor END, e.machine = 1, e.verb, count(*),
-		       count(*) FILTER (WHERE EXISTS (SELECT 1 FROM ev x WHERE x.op = e.op AND x.seq > e.seq AND x.conflict IN ('contradiction',
-			'duplicate')
-		           AND NOT EXISTS (SELECT 1 FROM ev u WHERE u.op = e.op AND u.seq > e.seq AND u.seq < x.seq AND u.verb = 'undo')))
-		  FROM ev e WHERE e.at >= ? AND (e.machine = 0 AND e.verb IN ('confirm', 'deny', 'abandon') OR e.machine = 1 AND e.verb = 'read'
-			AND e.before <> e.state)
-		 GROUP BY 1, 2, 3 ORDER BY 1, 2, 3`, millis(since))
-}

@@ -46,7 +46,6 @@ func TestCompletionOffersIDsAndFilters(t *testing.T) {
 		{[]string{"state:u"}, "state:uncertain", ""},
 		{[]string{"help", "po"}, "policy", ""},
 		{[]string{"help", "policy", ""}, "check", ""},
-		{[]string{"list", "kind:b OR (sta"}, "kind:b OR (state:", ""},
 		{[]string{"list", "by:"}, "by:maya", ""},
 	} {
 		out := b.completes(c.args...)

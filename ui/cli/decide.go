@@ -77,8 +77,6 @@ type resultJSON struct {
 	Read   *readJSON  `json:"read,omitempty"` // check, and retry where it checked first
 	Plan   *planJSON  `json:"plan,omitempty"` // retry
 
-	Redacts []ledger.Personal `json:"redacts,omitempty"` // redact --dry-run: what would go
-
 	failure *failure
 	line    safe.Text   // what is printed of it
 	came    act.Outcome // of a retry

@@ -31,7 +31,7 @@ func TestAFilterAnswersForSettledOperations(t *testing.T) {
 	b.want(0, "confirm", b.at(1), "--reason", "seen")
 	b.want(0, "confirm", b.at(2), "--reason", "seen")
 	for filter, want := range map[string]int{"error:timeout": 3, "error:timeout state:committed": 2, "downstream:stripe": 2, "downstream:stripe state:committed": 1,
-		"-downstream:stripe": 1, "downstream:stripe OR error:timeout": 3} {
+		"-downstream:stripe": 1} {
 		ids, beside := b.listed(filter)
 		need.That(t, len(ids) == want && beside == "", "%s finds %d of %d, and says %q", filter, len(ids), want, beside)
 	}
@@ -71,17 +71,14 @@ func TestAListSaysThatThereIsMore(t *testing.T) {
 	for n := 1; n <= 3; n++ {
 		b.doubt(n, "stripe.charge", unlike(n))
 	}
-	var page struct {
-		More bool
-		Hint string
-		Next *string
+	for limit, more := range map[string]bool{"2": true, "3": false} {
+		var page struct {
+			More bool
+			Hint string
+		}
+		need.OK(t, json.Unmarshal(b.json(0, "list", "--limit", limit).Data, &page))
+		need.That(t, page.More == more && more == strings.Contains(page.Hint, "--limit"), "%s: %+v", limit, page)
 	}
-	need.OK(t, json.Unmarshal(b.json(0, "list", "--limit", "2").Data, &page))
-	need.That(t, page.More && page.Next != nil && strings.Contains(page.Hint, "--after "+*page.Next), "%+v", page)
-	next := *page.Next
-	page.Hint = ""
-	need.OK(t, json.Unmarshal(b.json(0, "list", "--limit", "2", "--after", next).Data, &page))
-	need.That(t, !page.More && page.Next == nil && page.Hint == "", "the last page: %+v", page)
 	for _, format := range []string{"text", "jsonl"} {
 		need.Contains(t, b.want(0, "list", "--limit", "2", "-o", format), "there are more")
 		need.That(t, !strings.Contains(b.want(0, "list", "--limit", "3", "-o", format), "there are more"), "%s: three of three", format)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,7 +16,6 @@ import (
 type listOptions struct {
 	filter string
 	limit  int
-	after  string
 	since  time.Time
 	notes  []string // what the filter does not answer for
 	probe  bool     // exit 6 where something listed is in doubt or needs a person
@@ -26,7 +24,7 @@ type listOptions struct {
 // openTabs are what is not settled, what needs a person first.
 var openTabs = []ledger.Tab{ledger.TabNeedsYou, ledger.TabChecking, ledger.TabInFlight, ledger.TabParked}
 
-// listCommand prints operations, one page at a time.
+// listCommand prints operations.
 type listCommand struct{ *app }
 
 func newListCommand(a *app) *cobra.Command {
@@ -43,9 +41,9 @@ with the version that was seen, ready for the deciding commands.
 Filters: words, needs:you (what needs a person), and kind: state: downstream: source:
 error: lane: (names, as in state:uncertain,failed or kind:stripe.*), key: token: receipt:
 id: by: parked:yes since:yesterday until:2026-07-14 age>30m cost>100 risk>50; a leading
-- negates, OR stands between alternatives, parentheses group. A key, token, receipt or id is found
-at once by its beginning; a word is searched for from the newest operation to the oldest. Ctrl-C stops a search, and
-prints what was found until then. For scripts and probes, --exit-code exits 6 where
+- negates. A key, token, receipt or id is found at once by its beginning; a word is
+searched for from the newest operation to the oldest. Ctrl-C stops a search, and prints
+what was found until then. For scripts and probes, --exit-code exits 6 where
 something listed needs you or is being checked.
 
 --all -o jsonl prints every operation that the filter lets through, oldest first, as it
@@ -59,7 +57,7 @@ read.`,
 				return err
 			}
 			if c := (&everything{app: a}); all {
-				if err := c.rowsOnly(cmd, "limit", "after", "exit-code"); err != nil {
+				if err := c.rowsOnly(cmd, "limit", "exit-code"); err != nil {
 					return err
 				}
 				return c.operations(cmd.Context(), o.filter, o.since)
@@ -70,7 +68,6 @@ read.`,
 	f := cmd.Flags()
 	f.BoolVar(&all, "all", false, "all of them, oldest first, a row at a time: with -o jsonl")
 	f.IntVar(&o.limit, "limit", 50, "at most this many")
-	f.StringVar(&o.after, "after", "", "go on after this cursor (data.next)")
 	f.StringVar(&since, "since", "", sinceSays)
 	f.BoolVar(&o.probe, "exit-code", false, "exit 6 where something listed needs you or is being checked")
 	return cmd
@@ -97,7 +94,7 @@ func (c listCommand) list(ctx context.Context, o listOptions) error {
 			c.left("%s", note)
 		}
 	}
-	rows, next, stopped, err := c.pages(ctx, s, filter, o)
+	rows, more, stopped, err := c.pages(ctx, s, filter, o.limit)
 	if err != nil {
 		return err
 	}
@@ -106,25 +103,25 @@ func (c listCommand) list(ctx context.Context, o listOptions) error {
 	if err != nil {
 		return err
 	}
-	data := map[string]any{"operations": each(all, asJSON), "next": text(next), "more": next != "", "left_out": list(o.notes)}
-	if next != "" {
-		data["hint"] = "there are more: go on with --after " + next + ", or raise --limit"
+	data := map[string]any{"operations": each(all, asJSON), "more": more, "left_out": list(o.notes)}
+	if more {
+		data["hint"] = "there are more: raise --limit, or take --all -o jsonl"
 	}
 	var below string
 	switch {
 	case c.format == "text":
-		if below, err = c.underList(ctx, s, o, len(all), next); err != nil {
+		if below, err = c.underList(ctx, s, o, len(all), more); err != nil {
 			return err
 		}
-	case next != "" && stopped == "":
-		c.left("%s shown, there are more: --limit, or --after %s", ledger.Count(len(all)), next)
+	case more && stopped == "":
+		c.left("%s", thereAreMore(len(all)))
 	}
 	print := func(w *safe.Writer) {
 		writeTable(w, all, filter, c.width())
 		fmt.Fprintln(w, below)
 	}
 	if stopped != "" {
-		return &failure{Code: "stopped", Message: stopped, Hint: "go on with --after " + next, Data: data, Text: print}
+		return &failure{Code: "stopped", Message: stopped, Hint: "a field of the filter that an index finds is quicker: key: token: receipt: id:", Data: data, Text: print}
 	}
 	if n := unsettled(rows, c.clock()); o.probe && n > 0 {
 		return &failure{Code: "in_doubt", Message: fmt.Sprintf("%s of these %s in doubt, or %s a person", ledger.Count(n), plural(n, "is", "are"), plural(n, "needs", "need")), Data: data, Text: print}
@@ -142,89 +139,56 @@ func unsettled(rows []ledger.Row, now time.Time) (n int) {
 	return n
 }
 
-// pages fills one page from several lists, and gives the cursor of the next. stopped
-// says how far a search came that Ctrl-C ended; "" when it was not ended.
-func (c listCommand) pages(ctx context.Context, s ledger.Lister, f ledger.Filter, o listOptions) (rows []ledger.Row, next, stopped string, err error) {
-	searched := 0
-	rows, next, err = c.walk(ctx, s, f, o, func(n int) bool {
-		if searched += n; n > 0 && !c.json && isTerminal(c.rawErr) {
-			fmt.Fprintf(c.rawErr, "\rsearched about %s operations, Ctrl-C stops ", ledger.Count(searched))
-		}
-		return true
-	})
-	switch {
-	case err != nil || next == "":
-		return rows, next, "", err
-	case ctx.Err() != nil:
-		return rows, next, fmt.Sprintf("stopped after about %s operations: not all was searched", ledger.Count(searched)), nil
-	}
-	o.after, o.limit = next, 1
-	more, rest, err := c.walk(ctx, s, f, o, func(int) bool { return false })
-	if len(more) == 0 && rest == "" { // nothing is left behind it
-		next = ""
-	}
-	return rows, next, "", err
-}
-
 // searchStep is how long a filter searches before it is said how far it came.
 const searchStep = 500 * time.Millisecond
 
-// walk goes through the lists one after the other, all as they are at one moment: a
-// deadline that passed on the way would take a row out of each. Its cursor names the
-// list it is in. What one list has shown is left out of the last one, which has all.
-// Where a filter has searched for a while, on says whether to go on; the end of ctx
-// ends a search with what was found until then.
-func (c listCommand) walk(ctx context.Context, s ledger.Lister, f ledger.Filter, o listOptions, on func(searched int) bool) (rows []ledger.Row, next string, err error) {
-	tabs, after, now := append(slices.Clone(openTabs), ledger.TabAll), o.after, c.clock()
-	if tab, cursor, ok := strings.Cut(after, "/"); ok {
-		at := slices.Index(tabs, ledger.Tab(tab))
-		if at < 0 {
-			return nil, "", usage("--after is the cursor of another list", "use data.next with the same filter")
-		}
-		tabs, after = tabs[at:], cursor
-	} else if after != "" {
-		return nil, "", usage("--after is not a cursor", "use data.next of the page before")
-	}
-	for len(tabs) > 0 {
-		if len(rows) == o.limit {
-			return rows, string(tabs[0]) + "/" + after, nil
-		}
-		tab := tabs[0]
-		q := ledger.Query{Tab: tab, Filter: f, Now: now, After: after, Limit: o.limit - len(rows), Within: searchStep}
+// pages goes through the lists one after the other, all as they are at one moment: a
+// deadline that passed on the way would take a row out of each. The last one has all, also
+// what an earlier one has shown. stopped says how far a search came that Ctrl-C ended.
+func (c listCommand) pages(ctx context.Context, s ledger.Lister, f ledger.Filter, limit int) (rows []ledger.Row, more bool, stopped string, err error) {
+	now, searched := c.clock(), 0
+	for _, tab := range append(slices.Clone(openTabs), ledger.TabAll) {
+		q := ledger.Query{Tab: tab, Filter: f, Now: now, Limit: limit + 1, Within: searchStep}
 		if slices.Contains(openTabs, tab) {
 			q.Order = ledger.OrderLoss
 		}
-		page, err := s.Page(ctx, q)
-		if err != nil && ctx.Err() != nil && len(f.Terms) > 0 {
-			return rows, string(tab) + "/" + after, nil
-		}
-		if err != nil {
-			return nil, "", err
-		}
-		if short := len(page.Rows) < q.Limit && page.Next != ""; short && !on(page.Searched) {
-			return rows, string(tab) + "/" + page.Next, nil
-		}
-		for _, row := range page.Rows {
-			if tab != ledger.TabAll || !slices.Contains(openTabs, row.TabAt(q.Now)) {
-				rows = append(rows, row)
+		for last := false; !last; {
+			page, err := s.Page(ctx, q)
+			if err != nil && ctx.Err() != nil && len(f.Terms) > 0 {
+				return rows, true, fmt.Sprintf("stopped after about %s operations: not all was searched", ledger.Count(searched)), nil
+			}
+			if err != nil {
+				return nil, false, "", err
+			}
+			for _, row := range page.Rows {
+				if tab != ledger.TabAll || !slices.Contains(openTabs, row.TabAt(now)) {
+					rows = append(rows, row)
+				}
+			}
+			if len(rows) > limit {
+				return rows[:limit], true, "", nil
+			}
+			if q.After, last = page.Next, page.Next == ""; !last && len(page.Rows) < q.Limit {
+				searched += page.Searched
+				if searched > 0 && !c.json && isTerminal(c.rawErr) {
+					fmt.Fprintf(c.rawErr, "\rsearched about %s operations, Ctrl-C stops ", ledger.Count(searched))
+				}
 			}
 		}
-		if after = page.Next; after == "" {
-			tabs = tabs[1:]
-		}
 	}
-	return rows, "", nil
+	return rows, false, "", nil
+}
+
+// thereAreMore says that a list was cut.
+func thereAreMore(shown int) string {
+	return ledger.Count(shown) + " shown, there are more: --limit, or --all -o jsonl"
 }
 
 // underList says what the list leaves out, and what an empty one means.
-func (c listCommand) underList(ctx context.Context, s ledger.Store, o listOptions, shown int, next string) (string, error) {
+func (c listCommand) underList(ctx context.Context, s ledger.Store, o listOptions, shown int, cut bool) (string, error) {
 	more := ""
-	if next != "" {
-		way := "--limit, or --after"
-		if o.limit == mostListed {
-			way = "--after"
-		}
-		more = fmt.Sprintf("\n%s shown, there are more: %s %s", ledger.Count(shown), way, next)
+	if cut {
+		more = "\n" + thereAreMore(shown)
 	}
 	for _, note := range o.notes {
 		more += "\n" + safe.Of(note).String()

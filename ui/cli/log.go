@@ -43,6 +43,9 @@ line an event. --outage has the history of an outage and of what counts in it.
 					return err
 				}
 			}
+			if o.afterGiven && cmd.Flags().Changed("limit") {
+				return usage("--after has all that came since: --limit does not go with it", "leave one of the two out")
+			}
 			return logCommand{a}.log(cmd.Context(), o)
 		},
 	}
@@ -53,8 +56,8 @@ line an event. --outage has the history of an outage and of what counts in it.
 	f.StringVar(&o.by, "by", "", "only events of this person or program")
 	f.StringVar(&o.verb, "verb", "", "only this verb: confirm, deny, grant, note, outage_over, …")
 	f.StringVar(&o.outage, "outage", "", "only events of this outage, and of what counts in it")
-	f.StringVar(&o.after, "after", "", "only events after this place: data.next of a log before, or 0 for the beginning")
-	f.IntVar(&o.limit, "limit", 100, "at most this many; the newest, or the first ones after --after")
+	f.StringVar(&o.after, "after", "", "all events after this place: data.next of a log before, or 0 for the beginning")
+	f.IntVar(&o.limit, "limit", 100, "at most this many, the newest")
 	return cmd
 }
 
@@ -116,12 +119,10 @@ func (c logCommand) log(ctx context.Context, o logOptions) error {
 		changed = s.Watch(ctx)
 	}
 	events, place, cut, err := history(ctx, s, o)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case cut && o.afterGiven:
-		c.left("%s events; there are more: --after %s, or --limit", ledger.Count(len(events)), string(place))
-	case cut:
+	}
+	if cut {
 		c.left("the newest %s events; there are older ones: --limit, --since, or --after 0 from the first on", ledger.Count(len(events)))
 	}
 	if !o.follow {
@@ -214,43 +215,18 @@ func history(ctx context.Context, s ledger.Store, o logOptions) (out []ledger.Ev
 		return lately(ctx, s, o)
 	}
 	place = ledger.Cursor(o.after)
-	for step := logStep; len(out) < o.limit; {
-		page, next, err := s.Follow(ctx, place, step)
+	for last := false; !last; {
+		page, next, err := s.Follow(ctx, place, logStep)
 		if other := (*ledger.CursorError)(nil); errors.As(err, &other) {
 			return nil, "", false, usage("--after: "+err.Error(), "use data.next of `indoubt log --json`, or 0 for the beginning")
 		}
 		if err != nil {
 			return nil, "", false, err
 		}
-		var found []ledger.Event
-		read := 0
-		for ; read < len(page) && len(out)+len(found) < o.limit; read++ {
-			if o.wanted(page[read]) {
-				found = append(found, page[read])
-			}
-		}
-		if read < len(page) && read < step { // the place behind the last one that is shown is found by asking for no more
-			step = read
-			continue
-		}
-		for _, e := range page[read:] { // a page of a server is never less than a transaction
-			if o.wanted(e) {
-				found = append(found, e)
-			}
-		}
-		out, place = append(out, found...), next
-		if len(page) < step {
-			return out, place, false, nil
-		}
+		place, last = next, len(page) < logStep
+		out = append(out, slices.DeleteFunc(page, func(e ledger.Event) bool { return !o.wanted(e) })...)
 	}
-	for next := place; !cut; { // what else was asked for
-		var page []ledger.Event
-		if page, next, err = s.Follow(ctx, next, logStep); err != nil || len(page) == 0 {
-			break
-		}
-		cut = slices.ContainsFunc(page, o.wanted)
-	}
-	return out, place, cut, err
+	return out, place, false, nil
 }
 
 // logStep is how many events are read at once.
@@ -302,9 +278,6 @@ func (c logCommand) print(events []ledger.Event, names map[string]safe.Text) err
 // names are the titles of the operations and of the outages of the events.
 func (c logCommand) names(ctx context.Context, s ledger.Store, events []ledger.Event) (map[string]safe.Text, error) {
 	out := map[string]safe.Text{}
-	if c.json {
-		return out, nil
-	}
 	records, err := s.Records(ctx, operationsOf(events))
 	p := c.policyToLookBy()
 	for _, rec := range records {

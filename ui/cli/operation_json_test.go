@@ -91,7 +91,7 @@ func TestListJSON(t *testing.T) {
 	b := scene(t)
 	type page struct {
 		Operations []map[string]json.RawMessage
-		Next       *string
+		More       bool
 	}
 	list := func(args ...string) page {
 		t.Helper()
@@ -100,32 +100,9 @@ func TestListJSON(t *testing.T) {
 		return p
 	}
 	all := list()
-	need.Must(t, len(all.Operations) == 6 && all.Next == nil, "%d operations, next %v", len(all.Operations), all.Next)
+	need.Must(t, len(all.Operations) == 6 && !all.More, "%d operations, more %v", len(all.Operations), all.More)
 	for _, o := range all.Operations {
 		need.That(t, len(o) == len(contractFields), "an operation has %d fields, the contract %d", len(o), len(contractFields))
-	}
-	seen := map[string]bool{}
-	next := ""
-	for i := 0; i < 10; i++ {
-		args := []string{"--limit", "2"}
-		if next != "" {
-			args = append(args, "--after", next)
-		}
-		p := list(args...)
-		for _, o := range p.Operations {
-			if seen[string(o["id"])] {
-				t.Errorf("%s comes twice", o["id"])
-			}
-			seen[string(o["id"])] = true
-		}
-		if p.Next == nil {
-			break
-		}
-		next = *p.Next
-	}
-	need.That(t, len(seen) == 6, "page by page %d operations, at once 6", len(seen))
-	if p := list("--limit", "6"); p.Next != nil {
-		t.Errorf("a next page is promised behind the last: %s", *p.Next)
 	}
 	need.Equal(t, len(list("state:committed").Operations), 2, "state:committed gives")
 	need.Equal(t, len(list("lane:resolved").Operations), 1, "lane:resolved gives")

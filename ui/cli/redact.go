@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -11,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"indoubt/ledger"
-	"indoubt/ui/safe"
 )
 
 // redaction is `redact` under way.
@@ -37,7 +35,7 @@ and who decided what and when. An event says who redacted it, when and why: writ
 personal text in --reason. It cannot be sent again from here, and a check that needs what
 is gone cannot tell.
 
-What is in flight, in doubt or in conflict is refused: settle it first. What would go is
+What is in flight, in doubt or in conflict is refused: settle it first. The operations are
 shown, and "redact" is to be typed; without a terminal it needs ID@VERSION and --yes. The
 filter of "indoubt list" looks in title, target, key, pipeline and receipt, and not in
 inputs and answers: search those in "indoubt list --all -o jsonl".
@@ -61,37 +59,8 @@ ended by the same command again.`,
 	return cmd
 }
 
-// amountOf is a number of bytes as a person reads it.
-func amountOf(n int64) string {
-	switch {
-	case n < 10_000:
-		return fmt.Sprintf("%d bytes", n)
-	case n < 10_000_000:
-		return fmt.Sprintf("%d kB", n/1000)
-	}
-	return fmt.Sprintf("%d MB", n/1_000_000)
-}
-
-// parts are what a redaction takes from an operation.
-func (r *redaction) parts(ctx context.Context, run *decisionRun, rec ledger.Record) ([]ledger.Personal, error) {
-	events, err := run.store.History(ctx, ledger.HistoryQuery{Operation: rec.Operation.ID, Limit: maxEvents})
-	events = slices.DeleteFunc(events, func(e ledger.Event) bool { return e.Verb == string(ledger.VerbRedact) })
-	return rec.Personal(events, run.flags.key), err
-}
-
-func said(parts []ledger.Personal) safe.Text {
-	var all []string
-	for _, p := range parts {
-		all = append(all, fmt.Sprintf("%s %s", p.Field, amountOf(int64(p.Bytes))))
-	}
-	if len(all) == 0 {
-		return safe.Say("nothing that is not redacted")
-	}
-	return safe.Of(strings.Join(all, ", "))
-}
-
-// show tells a person what will go, and has them type that they mean it.
-func (r *redaction) show(ctx context.Context, run *decisionRun, found []*ledger.Record) error {
+// show tells a person what it is of, and has them type that they mean it.
+func (r *redaction) show(_ context.Context, run *decisionRun, found []*ledger.Record) error {
 	if run.flags.yes || run.flags.dryRun || !slices.ContainsFunc(found, func(rec *ledger.Record) bool { return rec != nil }) {
 		return nil
 	}
@@ -99,12 +68,8 @@ func (r *redaction) show(ctx context.Context, run *decisionRun, found []*ledger.
 		if rec == nil {
 			continue
 		}
-		parts, err := r.parts(ctx, run, *rec)
-		if err != nil {
-			return err
-		}
 		v := see(run.policy, *rec)
-		r.errOut.Printf("%s@%d  %s  %s\n    %s\n", v.Row.ID, v.Row.Version, v.State(), v.Title(), said(parts))
+		r.errOut.Printf("%s@%d  %s  %s\n", v.Row.ID, v.Row.Version, v.State(), v.Title())
 	}
 	if typed, err := r.ask("This cannot be undone. Type redact to go on: "); err != nil || typed != "redact" {
 		return &failure{Code: "no_person", Message: "nothing was changed"}
@@ -112,36 +77,24 @@ func (r *redaction) show(ctx context.Context, run *decisionRun, found []*ledger.
 	return nil
 }
 
-// one redacts an operation. What is redacted already stays as it is.
+// one redacts an operation, or what came since it was redacted.
 func (r *redaction) one(ctx context.Context, run *decisionRun, rec ledger.Record, seen ledger.RunItem, changeID string) (out resultJSON, err error) {
-	o := rec.Operation
-	parts, err := r.parts(ctx, run, rec)
-	if err != nil {
+	out, err = decision(ledger.VerbRedact, func(run *decisionRun, d *ledger.Decision) error {
+		d.Key = run.Record.Terms.Key
+		if run.flags.dryRun && strings.TrimSpace(d.Reason) == "" {
+			d.Reason = "dry run"
+		}
+		return nil
+	})(ctx, run, rec, seen, changeID)
+	if err != nil || run.flags.dryRun {
 		return out, err
 	}
-	if !o.RedactedAt.IsZero() && len(parts) == 0 {
-		out = run.result(ctx, o.ID, effectNoop, safe.Say("%s: redacted before", o.ID))
-		r.done = true // its free pages may hold it still
-	} else {
-		out, err = decision(ledger.VerbRedact, func(run *decisionRun, d *ledger.Decision) error {
-			d.Key = run.Record.Terms.Key
-			if run.flags.dryRun && strings.TrimSpace(d.Reason) == "" {
-				d.Reason = "dry run"
-			}
-			return nil
-		})(ctx, run, rec, seen, changeID)
-		r.done = r.done || out.Effect == effectUpdated
+	r.done = true
+	r.texts = append(r.texts, rec.Operation.Texts()...)
+	if run.flags.key {
+		r.texts = append(r.texts, rec.Operation.Key)
 	}
-	if err == nil && run.flags.dryRun && len(parts) > 0 {
-		out.Effect, out.Redacts, out.line = effectWouldUpdate, parts, safe.Say("%s@%d  would redact %s", o.ID, seen.Version, said(parts))
-	}
-	if out.Effect == effectUpdated {
-		r.texts = append(r.texts, o.Texts()...)
-		if run.flags.key {
-			r.texts = append(r.texts, o.Key)
-		}
-	}
-	return out, err
+	return out, nil
 }
 
 // scrubber takes what is redacted out of a store's files.

@@ -22,8 +22,7 @@ func newReportCommand(a *app) *cobra.Command {
 		Short: "Write a page for a hand-over or a post-mortem",
 		Long: `Write a page in Markdown: the account of each outage, what is still open, who
 decided what on what evidence, what was found wrong later, what else happened,
-and the commands that show it again; of one outage, or of the time since. That of
-a time also counts what stands where, and how decisions and doubts turned out.`,
+and the commands that show it again; of one outage, or of the time since.`,
 		Example:           "  indoubt report --since 8h > handover.md\n  indoubt report 7f3a",
 		Args:              maxArgs(1),
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -85,9 +84,6 @@ func (c logCommand) report(ctx context.Context, o logOptions) error {
 		if r.Alone, r.AloneCut, err = c.alone(ctx, s, r.Now); err != nil {
 			return err
 		}
-		if err := count(ctx, s, &r); err != nil {
-			return err
-		}
 	}
 	events, _, cut, err := history(ctx, s, o)
 	if err != nil {
@@ -103,19 +99,8 @@ func (c logCommand) report(ctx context.Context, o logOptions) error {
 	if r.Titles, err = c.names(ctx, s, r.Lines()); err != nil {
 		return err
 	}
-	return c.done("", c.reportJSON(r), func(w *safe.Writer) { fmt.Fprint(w, r.Markdown()) })
-}
-
-// count adds what stands where, and how decisions and doubts turned out.
-func count(ctx context.Context, s ledger.Store, r *ticket.Report) (err error) {
-	if r.Counts, err = s.StateCounts(ctx, r.Now); err != nil {
-		return err
-	}
-	if r.Accuracy, err = s.Accuracy(ctx, r.From); err != nil {
-		return err
-	}
-	r.Odds, err = s.DoubtCounts(ctx)
-	return err
+	page := r.Markdown()
+	return c.done("", c.reportJSON(r, page), func(w *safe.Writer) { fmt.Fprint(w, page) })
 }
 
 // outages adds those that the report is of: the one asked for, or all that had errors
@@ -185,55 +170,9 @@ func (c logCommand) runs(ctx context.Context, s ledger.Store, o logOptions, r *t
 	return err
 }
 
-// actJSON is what someone did or found, as programs see it.
-type actJSON struct {
-	At       *string      `json:"at"`
-	LastAt   *string      `json:"last_at"`
-	Actor    ledger.Actor `json:"actor"`
-	Verb     string       `json:"verb"`
-	What     string       `json:"what"`
-	Reason   string       `json:"reason"`
-	Decided  bool         `json:"decided"`
-	Evidence *string      `json:"evidence"`
-	Count    int          `json:"count"`
-	First    *string      `json:"first"`
-}
-
-type wrongJSON struct {
-	At        *string         `json:"at"`
-	Operation string          `json:"operation"`
-	Conflict  ledger.Conflict `json:"conflict"`
-	Reason    string          `json:"reason"`
-	Before    *string         `json:"before"`
-	By        *string         `json:"by"`
-}
-
-func (c logCommand) reportJSON(r ticket.Report) any {
-	acts, wrong := []actJSON{}, []wrongJSON{}
-	outages := each(r.Outages, func(o ticket.Outage) any { return outageCommand(c).shown(o.OutageAccount) })
-	runs := each(r.Runs, func(run ticket.Run) bulkJSON { return runsCommand{app: c.app}.json(run.DecisionRun, nil) })
-	for _, a := range r.Acts {
-		j := actJSON{moment(a.At), moment(a.Last), a.Actor, a.Verb, a.What().String(), a.Reason, a.Decided, nil, a.N, text(a.OperationID)}
-		if a.Decided {
-			j.Evidence = text(a.Evidence().String())
-		}
-		acts = append(acts, j)
-	}
-	for _, w := range r.Wrong {
-		j := wrongJSON{At: moment(w.At), Operation: w.OperationID, Conflict: w.Conflict, Reason: w.Reason}
-		if w.Before != nil {
-			j.Before, j.By = text(w.Before.Verb), text(w.Before.Actor.Name)
-		}
-		wrong = append(wrong, j)
-	}
-	alone := each(r.Alone, func(t ticket.Ticket) any {
-		verb, why := t.Advice()
-		return map[string]any{"operation": t.Row.ID, "do": verb, "why": why.String()}
-	})
-	counts := each(r.Counts, func(n ledger.StateCount) any {
-		return map[string]any{"kind": n.Kind, "state": n.State, "count": n.Count, "oldest": moment(n.Oldest)}
-	})
-	return map[string]any{"counts": counts, "accuracy": list(r.Accuracy), "odds": list(r.Odds), "from": moment(r.From), "until": moment(r.Now), "outages": outages, "more": r.More, "acts": acts, "runs": runs, "wrong": wrong, "cut": r.Cut,
-		"open":     map[string]any{"needs_you": r.Open.NeedsYou, "conflicts": r.Open.Conflicts, "twice": r.Open.Twice, "unsent": r.Open.Unsent, "loss": r.Open.Loss, "by_word": r.Open.ByWord, "alone": alone},
-		"currency": r.Currency, "again": r.Again}
+func (c logCommand) reportJSON(r ticket.Report, page string) any {
+	return map[string]any{"from": moment(r.From), "until": moment(r.Now), "currency": r.Currency, "page": page, "cut": r.Cut, "more": r.More, "again": r.Again,
+		"outages": each(r.Outages, func(o ticket.Outage) any { return outageCommand(c).shown(o.OutageAccount) }),
+		"runs":    each(r.Runs, func(run ticket.Run) bulkJSON { return runsCommand{app: c.app}.json(run.DecisionRun, nil) }),
+		"open":    r.Open}
 }

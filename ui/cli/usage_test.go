@@ -61,7 +61,7 @@ func TestSinceAndUntilTakeADate(t *testing.T) {
 	}
 	b.want(0, "report", "--since", "2026-07-13")
 	b.now = b.now.Add(-2 * 24 * time.Hour)
-	need.Contains(t, b.want(0, "list", "--since", "today", "kind:other OR kind:stripe.charge"), id(1)[:13])
+	need.Contains(t, b.want(0, "list", "--since", "today", "kind:other,stripe.charge"), id(1)[:13])
 	need.Lacks(t, b.want(0, "list", "until:yesterday"), id(1)[:13])
 	need.Contains(t, b.completes("list", "state:failed,u"), "state:failed,uncertain")
 }

@@ -67,12 +67,10 @@ list -o jsonk
 list --limit abc
 list --limit 0
 list --limit 99999
-list --after junk
 list --since soon
 list --since 2026-13-01
 list kind:a_OR
 list (kind:a
-list ()
 list NOT_kind:a
 list stat:uncertain
 list state:uncertian

@@ -122,7 +122,7 @@ func TestAMismatchShowsWhatWasAskedAndWhatWasFound(t *testing.T) {
 	r.Reads = []ledger.Read{{ID: "r", BeganAt: at("02:40:09"), EndedAt: at("02:40:10"), Verdict: ledger.Different, Found: 1, Receipts: []string{"ch_7"},
 		Evidence: json.RawMessage(`{"effects":[{"receipt":"ch_7","same":false,"value":{"id":"ch_7","amount":80,"customer":"cus_1"}}]}`)}}
 	nightWith(t, 80, 24, r).shows("found one, but it is not what was asked").hides("it landed")
-	nightWith(t, 80, 40, r).toldOf(80, "receipt ch_7 (amount 80 raw, asked 79 raw)")
+	nightWith(t, 80, 40, r).toldOf(80, "receipt ch_7 (amount 80, asked 79)")
 }
 
 func TestAContradictionShowsWhatWasRecordedAndWhatWasFound(t *testing.T) {

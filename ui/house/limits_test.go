@@ -38,9 +38,8 @@ var records = []string{
 // large are the types with more methods, and functions that take them first, than one
 // reader holds in mind. Each number is what stands.
 var large = map[string]int{
-	"ledger.Record":      49,
-	"ledger/store.Store": 47,
-	"policy.Kind":        46,
+	"ledger.Record":      48,
+	"ledger/store.Store": 46,
 	"ui/cli.app":         93,
 	"ui/console.Root":    94,
 }
@@ -48,7 +47,7 @@ var large = map[string]int{
 // long are the lines of the program that are longer than maxColumns, by package. Each
 // number is what stands.
 var long = map[string]int{
-	"ledger":                  51,
+	"ledger":                  50,
 	"ledger/digestkey":        2,
 	"ledger/ledgertest":       32,
 	"ledger/open":             7,
@@ -69,7 +68,7 @@ var long = map[string]int{
 	"reconcile":               10,
 	"reconcile/drill":         6,
 	"ui/act":                  4,
-	"ui/cli":                  140,
+	"ui/cli":                  139,
 	"ui/clients":              3,
 	"ui/console":              42,
 	"ui/console/ask":          17,

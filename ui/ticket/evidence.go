@@ -5,34 +5,25 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
-	"time"
 
 	"indoubt/ledger"
 	"indoubt/ui/safe"
 )
 
-// amount is the name under which evidence has money.
-const amount = "amount"
-
 // telling are the members by which a person tells one effect from another, in the order
 // in which they are read best.
-var telling = []string{amount, "currency", "created", "created_at", "status", "state", "title", "subject", "version"}
-
-// evidence is what the other side says of the effects that a check of the ticket found.
-type evidence struct{ Ticket }
+var telling = []string{"amount", "currency", "created", "created_at", "status", "state", "title", "subject", "version"}
 
 // tell says what a check found. In a conflict the other side's own words about each
 // effect stand behind its receipt, because a person has to know which is which.
-func (e evidence) tell(r ledger.Read) safe.Text {
-	if e.Record.Operation.Conflict == ledger.NoConflict {
+func tell(r ledger.Read, o ledger.Operation) safe.Text {
+	if o.Conflict == ledger.NoConflict {
 		return Verdict(r)
 	}
 	all, names := effects(r.Evidence), safe.Each(r.Receipts)
 	for i, receipt := range r.Receipts {
 		for _, effect := range all {
-			if facts := e.describe(plainMembers(effect), receipt); !facts.Empty() {
+			if facts := describe(o.Input, plainMembers(effect), receipt); !facts.Empty() {
 				names[i] = safe.Say("%s (%s)", receipt, facts)
 				break
 			}
@@ -41,13 +32,13 @@ func (e evidence) tell(r ledger.Read) safe.Text {
 	return verdict(r, safe.Join(names, ", "))
 }
 
-// describe tells an effect by its members, with what was asked for where it differs. It
+// describe tells an effect by its members, as the other side wrote them, with what was asked for where it differs. It
 // is empty where none of them is the receipt.
-func (e evidence) describe(effect map[string]string, receipt string) safe.Text {
+func describe(input json.RawMessage, effect map[string]string, receipt string) safe.Text {
 	if !slices.Contains(slices.Collect(maps.Values(effect)), receipt) {
 		return safe.Text{}
 	}
-	data, _ := ledger.DecodeJSON(e.Record.Operation.Input) // what is no JSON has no members
+	data, _ := ledger.DecodeJSON(input) // what is no JSON has no members
 	object, _ := data.(map[string]any)
 	asked := plainMembers(object)
 	names := slices.Clone(telling)
@@ -62,39 +53,13 @@ func (e evidence) describe(effect map[string]string, receipt string) safe.Text {
 		if !ok {
 			continue
 		}
-		fact := safe.Say("%s %s", name, e.readable(name, found))
+		fact := safe.Say("%s %s", name, found)
 		if want, ok := asked[name]; ok && want != found {
-			fact = safe.Say("%s, asked %s", fact, e.readable(name, want))
+			fact = safe.Say("%s, asked %s", fact, want)
 		}
 		facts = append(facts, fact)
 	}
 	return safe.Join(facts, ", ")
-}
-
-// readable writes a moment given as Unix seconds or RFC 3339 as a clock shows it, and
-// an amount in the policy's unit. Where that is not known a whole number may be of a
-// smaller one, and is marked.
-func (e evidence) readable(name, value string) string {
-	if name == amount {
-		n, err := strconv.ParseFloat(value, 64)
-		switch {
-		case err == nil && e.Facts.Unit > 0:
-			return Grouped(n*e.Facts.Unit, 2)
-		case err == nil && !strings.Contains(value, "."):
-			return value + " raw"
-		}
-		return value
-	}
-	if !strings.HasPrefix(name, "created") {
-		return value
-	}
-	if n, err := strconv.ParseInt(value, 10, 64); err == nil && len(value) == 10 {
-		return e.at(time.Unix(n, 0))
-	}
-	if m, err := time.Parse(time.RFC3339, value); err == nil {
-		return e.at(m)
-	}
-	return value
 }
 
 // plainMembers are the members of an object that are not objects themselves.

@@ -21,9 +21,8 @@ type Facts struct {
 	Via        string // who would send: http, command, pipeline
 	Replaces   bool   // what is asked for again is done again, once something else acted on its target
 	HasRead    bool
-	Unasked    string  // why its check cannot be asked; "" where it can, or there is none
-	Unit       float64 // what makes an amount of a conflict's evidence one of the policy's; 0: not told
-	Recognises string  // by what a check knows an effect as its own; "" without a check
+	Unasked    string // why its check cannot be asked; "" where it can, or there is none
+	Recognises string // by what a check knows an effect as its own; "" without a check
 	RetryMax   int
 	Remembers  time.Duration
 
@@ -67,9 +66,6 @@ func ByPolicy(inForce func() *policy.Policy) Judge {
 		}
 		if k.Downstream != nil {
 			f.Downstream = k.Downstream.Name
-		}
-		if rec.Operation.Conflict != ledger.NoConflict {
-			f.Unit = policy.Unit(k, rec.Operation, amount)
 		}
 		if k.Read != nil {
 			f.Recognises = k.Read.Recognises()

@@ -23,9 +23,6 @@ type Report struct {
 	Runs      []Run
 	Wrong     []Wrong
 	Open      ledger.Needing
-	Counts    []ledger.StateCount // now
-	Accuracy  []ledger.Accuracy   // of decisions in this time
-	Odds      []ledger.DoubtCount // of all time
 	Currency  string
 	Events    int       // that it rests on
 	Oldest    time.Time // of them
@@ -204,7 +201,6 @@ func (r Report) Markdown() string {
 	if len(r.Wrong) == 0 {
 		b.WriteString("Nothing.\n")
 	}
-	r.turnedOut(&b)
 	b.WriteString("\n## What else happened\n\n")
 	table(&b, r, r.acts(false), []string{"when", "who", "rows", "what", "why", "of"}, func(a Act) []string {
 		rows, why := ledger.Count(a.N), markdown(safe.Of(Why(a.Event, r.at)))
@@ -222,33 +218,6 @@ func (r Report) Markdown() string {
 	return b.String()
 }
 
-// turnedOut counts how decisions and doubts ended, and what stands where.
-func (r Report) turnedOut(b *strings.Builder) {
-	if len(r.Counts) == 0 {
-		return
-	}
-	b.WriteString("\n## How decisions turned out\n\n")
-	table(b, r, r.Accuracy, []string{"who", "decided by", "rows", "found wrong"}, func(a ledger.Accuracy) []string {
-		who := markdown(Who(a.Actor))
-		if a.Machine {
-			who += " (a program)"
-		}
-		return []string{who, markdown(safe.Of(a.Verb)), ledger.Count(a.Decided), ledger.Count(a.Wrong)}
-	})
-	b.WriteString("\n## How doubts ended, at any time\n\n")
-	table(b, r, r.Odds, []string{"kind", "after", "landed", "did not land"}, func(d ledger.DoubtCount) []string {
-		return []string{markdown(safe.Of(d.Kind)), cmp.Or(ErrorClass(d.Class), "no answer"), ledger.Count(d.Landed), ledger.Count(d.Missed)}
-	})
-	b.WriteString("\n## What stands where\n\n")
-	table(b, r, r.Counts, []string{"kind", "state", "rows", "oldest since"}, func(c ledger.StateCount) []string {
-		oldest := "–"
-		if !c.Oldest.IsZero() {
-			oldest = r.at(c.Oldest)
-		}
-		return []string{markdown(safe.Of(c.Kind)), State(c.State), ledger.Count(c.Count), oldest}
-	})
-}
-
 // lines is how many rows of a table a person reads.
 const lines = 200
 
@@ -258,7 +227,7 @@ func tail[T any](all []T) []T { return all[max(0, len(all)-lines):] }
 // left says how many rows the page leaves out.
 func (r Report) left(b *strings.Builder, rows int) {
 	if rows > lines {
-		fmt.Fprintf(b, "%s earlier ones are left out: `%s --json` has them.\n\n", ledger.Count(rows-lines), safe.Of(r.Again[0]))
+		fmt.Fprintf(b, "%s earlier ones are left out: `%s` has them.\n\n", ledger.Count(rows-lines), safe.Of(r.Again[1]))
 	}
 }
 

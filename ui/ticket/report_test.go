@@ -125,7 +125,7 @@ func TestReportSaysWhatItLeavesOut(t *testing.T) {
 	}
 	need.Equal(t, len(r.Lines()), 3*lines)
 	r, cut := page(lines + 3)
-	need.Equal(t, strings.Count(cut, "3 earlier ones are left out: `again --json` has them."), 4)
+	need.Equal(t, strings.Count(cut, "3 earlier ones are left out: `history` has them."), 4)
 	need.Contains(t, cut, "And 3 more: `indoubt outage list`", "And more: `indoubt list 'needs:you -outage:any'`", "rests on the newest 203 events, from 2026-07-14 02:15 UTC on: `history` has the earlier ones")
 	named := map[string]bool{}
 	for _, e := range r.Lines() {

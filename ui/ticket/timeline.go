@@ -44,7 +44,7 @@ func (t Ticket) Timeline() []Entry {
 	n := 0
 	for _, r := range slices.Backward(rec.Reads) {
 		n++
-		out = append(out, Entry{At: r.EndedAt, Who: safe.Say("check %d", n), What: evidence{t}.tell(r), Grave: r.Verdict == ledger.Twice || r.Verdict == ledger.Different, check: true})
+		out = append(out, Entry{At: r.EndedAt, Who: safe.Say("check %d", n), What: tell(r, t.Record.Operation), Grave: r.Verdict == ledger.Twice || r.Verdict == ledger.Different, check: true})
 	}
 	for _, e := range t.Events {
 		if entry, ok := t.eventEntry(e); ok {
