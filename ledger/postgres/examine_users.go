@@ -16,7 +16,7 @@ import (
 // its argument; * is every table.
 const usersQuery = `
 	WITH guarded AS (SELECT name FROM unnest(ARRAY['indoubt_reader', 'indoubt_writer', 'indoubt_engine', 'indoubt_operator']) name
-	                  WHERE (SELECT prosrc LIKE '%pg_has_role%' FROM pg_proc WHERE oid = to_regprocedure('indoubt.may(text)'))),
+	                  WHERE (SELECT prosrc LIKE '%pg_has_role%' FROM pg_proc WHERE oid = to_regprocedure('indoubt.op_refuse_insert()'))),
 	     known AS (SELECT name FROM guarded WHERE to_regrole(name) IS NOT NULL),
 	     given AS (SELECT name, act, thing, of_column FROM json_to_recordset(CAST(? AS json)) AS g (role text, act text, thing text, of_column text) JOIN known ON name = role)
 	SELECT CASE name WHEN 'synchronous_commit' THEN 'commits' ELSE 'guards' END AS kind, concat_ws(' in ', 'role ' || r.rolname, 'database ' || d.datname) AS what,

@@ -135,6 +135,6 @@ func (s *handle) MakeRoles(ctx context.Context) error {
 		if err := owned(t, s.address.shown); err != nil {
 			return err
 		}
-		return t.script(rolesSQL)
+		return t.script(store.Roles(rolesSQL))
 	})
 }

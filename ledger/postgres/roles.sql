@@ -48,96 +48,41 @@ GRANT INSERT, DELETE ON indoubt.hold TO indoubt_operator;
 GRANT DELETE ON indoubt.lead TO indoubt_operator;
 GRANT UPDATE (reason, payload) ON indoubt.ev TO indoubt_operator;
 
--- may asks for the role that this session acts as: the user that logged in, or what it
--- has set. The owner of the ledger may all.
-CREATE OR REPLACE FUNCTION indoubt.may(act text) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-  who CONSTANT name := CASE current_setting('role') WHEN 'none' THEN session_user ELSE current_setting('role') END;
-BEGIN
-  RETURN act <> 'own' AND pg_has_role(who, 'indoubt_operator', 'USAGE')
-      OR act IN ('record', 'check') AND pg_has_role(who, 'indoubt_engine', 'USAGE')
-      OR act = 'record' AND pg_has_role(who, 'indoubt_writer', 'USAGE')
-      OR pg_has_role(who, (SELECT nspowner FROM pg_namespace WHERE nspname = 'indoubt'), 'USAGE');
-END $$;
-
--- began reports whether this user began an attempt. By + 0 it is not looked for along all of the history.
-CREATE OR REPLACE FUNCTION indoubt.began(op bigint, n bigint) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$ BEGIN
-  RETURN session_user = (SELECT e.db_user FROM indoubt.ev e WHERE e.op = began.op AND e.n = began.n AND e.verb IN ('begin', 'retry') ORDER BY e.seq + 0 LIMIT 1);
-END $$;
-
-CREATE OR REPLACE FUNCTION indoubt.op_role_insert() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$ BEGIN
-  IF NOT indoubt.may('record') THEN
-    RAISE EXCEPTION USING ERRCODE = 'IN001', MESSAGE = 'this role records no operations: it needs the role indoubt_writer';
-  END IF;
-  IF NEW.changed_at > (extract(epoch FROM clock_timestamp()) * 1000)::bigint + 1000 THEN
-    RAISE EXCEPTION USING ERRCODE = 'IN001', MESSAGE = 'nothing is told of the future';
-  END IF;
-  IF NEW.machine = 0 AND NOT indoubt.may('decide') AND EXISTS (SELECT FROM indoubt.hold h WHERE h.begins = 1) THEN
-    RAISE EXCEPTION USING ERRCODE = 'IN001', MESSAGE = 'to begin under a hold is for a person to decide: it needs the role indoubt_operator';
-  END IF;
-  RETURN NEW; END $$;
-CREATE OR REPLACE TRIGGER op_role_insert BEFORE INSERT ON indoubt.op FOR EACH ROW EXECUTE FUNCTION indoubt.op_role_insert();
-
--- What a recorder changes is an attempt of its own: it settles it, or answers late. Of another's it gives
--- up the name, ends what is over time, and begins anew what is proven to have had no effect; no more.
-CREATE OR REPLACE FUNCTION indoubt.op_role_update() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-  changes CONSTANT boolean := NEW.change_id <> OLD.change_id;
-  other CONSTANT boolean := (NEW.mark, NEW.target, NEW.title, NEW.gate, NEW.verdict, NEW.effects, NEW.receipts::text, NEW.conflict, NEW.undelivered, NEW.policy, NEW.rank, NEW.by_word, NEW.person_at, NEW.parked_until)
-    IS DISTINCT FROM (OLD.mark, OLD.target, OLD.title, OLD.gate, OLD.verdict, OLD.effects, OLD.receipts::text, OLD.conflict, OLD.undelivered, OLD.policy, OLD.rank, OLD.by_word, OLD.person_at, OLD.parked_until);
-  found text := '';
-BEGIN
-  IF NEW.changed_at > (extract(epoch FROM clock_timestamp()) * 1000)::bigint + 1000 AND changes THEN
-    RAISE EXCEPTION USING ERRCODE = 'IN001', MESSAGE = 'nothing is told of the future';
-  END IF;
-  IF indoubt.may('decide') AND (OLD.state <> 'pending' OR NEW.state = 'pending' AND NEW.deadline_at = OLD.deadline_at) THEN
-    RETURN NEW;
-  END IF;
-  IF NOT indoubt.may('record') THEN
-    found := 'this role records no operations: it needs the role indoubt_writer';
-  ELSIF changes AND NEW.machine = 0 AND OLD.state <> 'pending' THEN
-    found := 'this is for a person to decide: it needs the role indoubt_operator';
-  ELSIF OLD.state = 'pending' AND (changes OR NEW.deadline_at <> OLD.deadline_at) THEN
-    IF NOT indoubt.began(OLD.seq, OLD.attempt) AND NOT (NEW.state = 'uncertain' AND OLD.deadline_at < (extract(epoch FROM clock_timestamp()) * 1000)::bigint
-       AND coalesce(NEW.facts ->> 'proof', '') = '' AND (NOT other OR indoubt.may('check'))) AND NOT (NEW.verb = 'late' AND NEW.state = 'pending' AND indoubt.began(OLD.seq, (NEW.facts ->> 'n')::bigint)) THEN
-      found := 'what is in flight is settled by who sent it, and this was begun by another user of the database';
-    END IF;
-  ELSIF indoubt.may('check') THEN
-    NULL;
-  ELSIF NOT changes THEN
-    IF other AND NOT indoubt.began(OLD.seq, OLD.attempt) THEN
-      found := 'this was begun by another user of the database';
-    END IF;
-  ELSIF NEW.attempt > OLD.attempt THEN
-    IF NOT indoubt.began(OLD.seq, OLD.attempt) AND (other OR OLD.state <> 'failed' OR OLD.unproven > 0) THEN
-      found := 'to send again is for the user of the database that sent before';
-    END IF;
-  ELSIF NEW.verb NOT IN ('late', 'settle', 'tree', 'wait') OR NEW.state = 'failed' AND coalesce(NEW.facts ->> 'proof', '') NOT IN ('never_sent', 'refused') THEN
-    found := 'this is settled by a check or by a person: it needs the role indoubt_engine or indoubt_operator';
-  ELSIF NOT indoubt.began(OLD.seq, coalesce((NEW.facts ->> 'n')::bigint, OLD.attempt)) THEN
-    found := 'this was begun by another user of the database';
-  END IF;
-  IF found <> '' THEN
-    RAISE EXCEPTION USING ERRCODE = 'IN001', MESSAGE = found;
-  END IF;
-  RETURN NEW; END $$;
-CREATE OR REPLACE TRIGGER op_role_update BEFORE UPDATE ON indoubt.op FOR EACH ROW EXECUTE FUNCTION indoubt.op_role_update();
-
--- An event that tells of a change is the owner's to write, by its trigger. What a user tells beside is of its role.
-CREATE OR REPLACE FUNCTION indoubt.ev_role_insert() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$ BEGIN
-  IF pg_has_role(current_user, (SELECT nspowner FROM pg_namespace WHERE nspname = 'indoubt'), 'USAGE') THEN
-    RETURN NEW;
-  END IF;
-  IF NEW.at > (extract(epoch FROM clock_timestamp()) * 1000)::bigint + 1000 OR NEW.verb IN ('policy', 'adopt', 'prune') OR NOT indoubt.may('decide') AND NOT (NEW.machine = 1 AND
-       (indoubt.may('check') AND NEW.verb NOT IN ('run', 'run_over', 'left_out', 'hold', 'release') OR NEW.op <> 0 AND (NEW.verb = 'note' OR NEW.verb IN ('tree', 'look') AND indoubt.began(NEW.op, NEW.n)))) THEN
-    RAISE EXCEPTION USING ERRCODE = 'IN001', MESSAGE = 'this role tells nothing of that kind: a person does, with the role indoubt_operator, or the owner';
-  END IF;
-  RETURN NEW; END $$;
-CREATE OR REPLACE TRIGGER ev_role_insert BEFORE INSERT ON indoubt.ev FOR EACH ROW EXECUTE FUNCTION indoubt.ev_role_insert();
-
-CREATE OR REPLACE FUNCTION indoubt.price_role() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$ BEGIN
-  IF NOT indoubt.may('check') AND NOT coalesce((SELECT indoubt.began(o.seq, o.attempt) FROM indoubt.op o WHERE o.seq = NEW.op), FALSE) THEN
+CREATE OR REPLACE FUNCTION indoubt.price_role() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$ DECLARE acting CONSTANT name := {acting}; BEGIN
+  IF NOT {may check} AND NOT coalesce((SELECT {began o.seq, o.attempt} FROM indoubt.op o WHERE o.seq = NEW.op), FALSE) THEN
     RAISE EXCEPTION USING ERRCODE = 'IN001', MESSAGE = 'this was begun by another user of the database';
   END IF;
   RETURN NEW; END $$;
 CREATE OR REPLACE TRIGGER price_role BEFORE INSERT OR UPDATE ON indoubt.price FOR EACH ROW EXECUTE FUNCTION indoubt.price_role();
+
+-- What the guards ask for beside, in the language of ledger.sql, of the role that a session acts as: of the user that
+-- logged in, or what it has set. What a recorder changes is an attempt of its own: it settles it, or answers late. Of
+-- another's it gives up the name, ends what is over time, and begins anew what is proven to have had no effect; no more.
+-- An event that tells of a change is the owner's to write, by its trigger; what a user tells beside is of its role.
+@refuse op INSERT
+- this role records no operations: it needs the role indoubt_writer
+  NOT {may record}
+- nothing is told of the future
+  NEW.changed_at > {now} + 1000
+- to begin under a hold is for a person to decide: it needs the role indoubt_operator
+  NEW.machine = 0 AND NOT {may decide} AND EXISTS (SELECT FROM indoubt.hold h WHERE h.begins = 1)
+@refuse op UPDATE
+- nothing is told of the future
+  NEW.changed_at > {now} + 1000 AND NEW.change_id <> OLD.change_id
+- this role records no operations: it needs the role indoubt_writer
+  NOT {may record}
+- this is for a person to decide: it needs the role indoubt_operator
+  NEW.machine = 0 AND NEW.change_id <> OLD.change_id AND OLD.state <> 'pending' AND NOT {may decide}
+- what is in flight is settled by who sent it, and this was begun by another user of the database
+  OLD.state = 'pending' AND (NEW.change_id <> OLD.change_id OR NEW.deadline_at <> OLD.deadline_at) AND NOT {began OLD.seq, OLD.attempt} AND NOT (NEW.state = 'pending' AND NEW.deadline_at = OLD.deadline_at AND {may decide}) AND NOT (NEW.state = 'uncertain' AND OLD.deadline_at < {now} AND coalesce(NEW.facts ->> 'proof', '') = '' AND (NOT ({differs mark, target, title, gate, verdict, effects, receipts::text, conflict, undelivered, policy, rank, by_word, person_at, parked_until}) OR {may check})) AND NOT (NEW.verb = 'late' AND NEW.state = 'pending' AND {began OLD.seq, coalesce((NEW.facts ->> 'n')::bigint, OLD.attempt)})
+- this was begun by another user of the database
+  NEW.change_id = OLD.change_id AND (OLD.state <> 'pending' OR NEW.deadline_at = OLD.deadline_at) AND ({differs mark, target, title, gate, verdict, effects, receipts::text, conflict, undelivered, policy, rank, by_word, person_at, parked_until}) AND NOT {may check} AND NOT {began OLD.seq, OLD.attempt}
+- to send again is for the user of the database that sent before
+  NEW.attempt > OLD.attempt AND (OLD.state <> 'failed' OR OLD.unproven > 0 OR ({differs mark, target, title, gate, verdict, effects, receipts::text, conflict, undelivered, policy, rank, by_word, person_at, parked_until})) AND NOT {may check} AND NOT {began OLD.seq, OLD.attempt}
+- this is settled by a check or by a person: it needs the role indoubt_engine or indoubt_operator
+  OLD.state <> 'pending' AND NEW.change_id <> OLD.change_id AND NEW.attempt = OLD.attempt AND (NEW.verb NOT IN ('late', 'settle', 'tree', 'wait') OR NEW.state = 'failed' AND coalesce(NEW.facts ->> 'proof', '') NOT IN ('never_sent', 'refused')) AND NOT {may check}
+- this was begun by another user of the database
+  OLD.state <> 'pending' AND NEW.change_id <> OLD.change_id AND NEW.attempt = OLD.attempt AND NOT {may check} AND NOT {began OLD.seq, coalesce((NEW.facts ->> 'n')::bigint, OLD.attempt)}
+@refuse ev INSERT
+- this role tells nothing of that kind: a person does, with the role indoubt_operator, or the owner
+  NOT has_table_privilege('indoubt.ev'::regclass, 'TRIGGER') AND (NEW.at > {now} + 1000 OR NEW.verb IN ('policy', 'adopt', 'prune') OR NOT {may decide} AND NOT (NEW.machine = 1 AND ({may check} AND NEW.verb NOT IN ('run', 'run_over', 'left_out', 'hold', 'release') OR NEW.op <> 0 AND (NEW.verb = 'note' OR NEW.verb IN ('tree', 'look') AND {began NEW.op, NEW.n}))))

@@ -76,7 +76,7 @@ func TestDoctorKnowsTheUsers(t *testing.T) {
 		}
 		return said
 	}
-	need.Equal(t, len(rights()), 269, "privileges that the roles give")
+	need.Equal(t, len(rights()), 266, "privileges that the roles give")
 	before := says()
 	need.That(t, !strings.Contains(before, "no longer") && !strings.Contains(before, "role"), "of a ledger as it was made: %s", before)
 	psql(t, url, `REVOKE INSERT ON indoubt.op FROM indoubt_writer; REVOKE UPDATE (until) ON indoubt.lead FROM indoubt_engine; REVOKE SELECT ON indoubt.meta FROM indoubt_reader;

@@ -76,7 +76,7 @@ var attacks = []struct{ name, user, script, says string }{
 	{"a writer tells of the future", "ci", `INSERT INTO ev (op, id, verb, actor, at) VALUES (1, 'n', 'note', 'x', 4000000000000)`, "this role tells nothing"},
 	{"a writer settles in the future", "ci", change("flying", "settle", 1, landed+", changed_at = 4000000000000"), "of the future"},
 	{"a writer sums up", "ci", `INSERT INTO total VALUES ('seq', 1)`, denied},
-	{"a privilege without a role records", "tom", beginSQL, denied},
+	{"a privilege without a role records", "tom", beginSQL, "this role records no operations"},
 	{"a privilege without a role tells", "tom", event("doubt", "note", "tom", 1), denied},
 	{"a writer confirms", "ci", change("doubt", "confirm", 0, held), person},
 	{"a writer confirms as a machine", "ci", change("doubt", "confirm", 1, held), "by a check or by a person"},

@@ -139,13 +139,13 @@ CREATE VIEW settle (   -- INSERT after the answer; attempt is the operation's id
 - this ledger was moved: indoubt doctor says where
   EXISTS (SELECT 1 FROM {schema}meta WHERE name = 'moved_to')
 - begins are held here: indoubt list says why
-  NEW.machine = 1 AND EXISTS (SELECT 1 FROM {schema}hold h WHERE h.begins = 1 AND h.scope IN ('all', 'kind:' || NEW.kind) AND (h.until = 0 OR h.until > {now}))
+  EXISTS (SELECT 1 FROM {schema}hold h WHERE h.begins = 1 AND h.scope IN ('all', 'kind:' || NEW.kind) AND (h.until = 0 OR h.until > {now})) AND NEW.machine = 1
 - this operation is recorded already: operations are never replaced
   EXISTS (SELECT 1 FROM {schema}op o WHERE o.id = NEW.id)
 - this key is in use by another operation of this kind and scope: look at what became of that one before you send
   EXISTS (SELECT 1 FROM {schema}op o WHERE o.name = NEW.name AND o.scope = NEW.scope AND o.kind = NEW.kind AND (o.n >= NEW.n OR o.live = 1 AND NEW.live = 1))
 - the same request is in flight or in doubt under another key: look at what became of that one before you send
-  NEW.gate <> '' AND EXISTS (SELECT 1 FROM {schema}op o WHERE o.gate = NEW.gate AND o.gate <> '' AND o.state IN ('pending', 'uncertain') AND o.abandoned = 0)
+  EXISTS (SELECT 1 FROM {schema}op o WHERE o.gate = NEW.gate AND o.gate <> '' AND o.state IN ('pending', 'uncertain') AND o.abandoned = 0)
 - an operation begins as pending: record it before you send, and settle it after
   (NEW.state, NEW.version, NEW.attempt, NEW.unproven, NEW.abandoned, NEW.conflict, NEW.verdict, NEW.effects, NEW.allow_until, NEW.moved, NEW.ended_at, NEW.doubted, NEW.settled_at, NEW.awaits, NEW.person_only, {text NEW.receipts}) IS DISTINCT FROM ('pending', 1, 1, 0, 0, '', '', 0, 0, 0, 0, 0, 0, '', 0, '[]') OR NEW.scope IS NULL OR NEW.n IS NULL OR NEW.live IS NULL OR NEW.change_id = '' OR coalesce(NEW.facts ->> 'outcome', NEW.facts ->> 'proof') IS NOT NULL
 - deadline_at must come after created_at, in milliseconds, and within a year
@@ -160,7 +160,7 @@ CREATE VIEW settle (   -- INSERT after the answer; attempt is the operation's id
 - gate, target and title are filled in once, or emptied; marks are added
   NEW.gate NOT IN (OLD.gate, '') OR (NEW.title <> OLD.title AND OLD.title <> '' OR NEW.target <> OLD.target AND OLD.target <> '' AND substr(OLD.target, 1, 8) <> 'request-' OR substr(NEW.mark, 1, length(OLD.mark)) <> OLD.mark) AND NOT (NEW.verb = 'redact' AND NEW.change_id NOT IN (OLD.change_id, ''))
 - a change needs a new change_id, an actor and a reason, and version + 1
-  (NEW.state, NEW.attempt, NEW.verdict, NEW.effects, NEW.conflict, NEW.person_only, NEW.unproven, NEW.allow_until, NEW.abandoned, NEW.gate, NEW.token_sent, {text NEW.receipts}) IS DISTINCT FROM (OLD.state, OLD.attempt, OLD.verdict, OLD.effects, OLD.conflict, OLD.person_only, OLD.unproven, OLD.allow_until, OLD.abandoned, OLD.gate, OLD.token_sent, {text OLD.receipts}) AND (NEW.change_id IN (OLD.change_id, '') OR NEW.version <> OLD.version + 1 OR trim(NEW.reason) = '')
+  (NEW.change_id IN (OLD.change_id, '') OR NEW.version <> OLD.version + 1 OR trim(NEW.reason) = '') AND (NEW.state, NEW.attempt, NEW.verdict, NEW.effects, NEW.conflict, NEW.person_only, NEW.unproven, NEW.allow_until, NEW.abandoned, NEW.gate, NEW.token_sent, {text NEW.receipts}) IS DISTINCT FROM (OLD.state, OLD.attempt, OLD.verdict, OLD.effects, OLD.conflict, OLD.person_only, OLD.unproven, OLD.allow_until, OLD.abandoned, OLD.gate, OLD.token_sent, {text OLD.receipts})
 - an outcome, a proof and a basis are said by the change itself, of an attempt there is, a proof when it has ended: those of an earlier change count no more
   coalesce({int of NEW.facts ->> 'n'}, NEW.attempt) NOT BETWEEN CASE WHEN NEW.attempt > OLD.attempt THEN NEW.attempt ELSE 1 END AND NEW.attempt OR NEW.change_id NOT IN (OLD.change_id, '') AND {text NEW.facts} IS NOT DISTINCT FROM {text OLD.facts} AND coalesce(NEW.facts ->> 'outcome', NEW.facts ->> 'proof', NEW.facts ->> 'basis', '') <> '' OR NEW.change_id NOT IN (OLD.change_id, '') AND NEW.state = 'pending' AND coalesce({int of NEW.facts ->> 'n'}, NEW.attempt) = NEW.attempt AND coalesce(NEW.facts ->> 'proof', '') <> ''
 - without a new change_id nothing changes but a deadline, a delivery, what is filled in, a name that is given up, and the payload of what is moved
@@ -172,7 +172,7 @@ CREATE VIEW settle (   -- INSERT after the answer; attempt is the operation's id
 - the version of an operation never goes back, and grows by one
   NEW.version IS NULL OR NEW.version NOT IN (OLD.version, OLD.version + 1)
 - the state cannot change like this
-  NEW.state <> OLD.state AND NOT (NEW.verb = 'ack' AND NEW.machine = 0 AND OLD.conflict <> '' AND NEW.conflict = '' AND NEW.state IN ('committed', 'failed') AND OLD.state <> 'pending') AND NOT (CASE OLD.state WHEN 'pending' THEN 1 = 1 WHEN 'uncertain' THEN 1 = 1 ELSE NEW.state = 'uncertain' AND NEW.machine = 0 AND NEW.verb = 'undo' AND NEW.person_only = 1 OR NEW.state = 'pending' AND OLD.state = 'failed' END)
+  NEW.state <> OLD.state AND NOT (CASE OLD.state WHEN 'pending' THEN 1 = 1 WHEN 'uncertain' THEN 1 = 1 ELSE NEW.state = 'uncertain' AND NEW.machine = 0 AND NEW.verb = 'undo' AND NEW.person_only = 1 OR NEW.state = 'pending' AND OLD.state = 'failed' END) AND NOT (NEW.verb = 'ack' AND NEW.machine = 0 AND OLD.conflict <> '' AND NEW.conflict = '' AND NEW.state IN ('committed', 'failed') AND OLD.state <> 'pending')
 - a person alone says that it did not land, without a proof, or after something said that it did
   OLD.state = 'uncertain' AND NEW.state = 'failed' AND NEW.machine <> 0 AND (OLD.person_only = 1 OR NEW.unproven > 0)
 - the same request is in flight or in doubt under another key
@@ -210,7 +210,7 @@ CREATE VIEW settle (   -- INSERT after the answer; attempt is the operation's id
 - this change id is in the history already: the change was made before
   EXISTS (SELECT 1 FROM {schema}ev e WHERE e.op = NEW.op AND e.id = NEW.id)
 - an event is of an operation that is here, or of the ledger (0); a change of state comes into the history because the operation changes: change that
-  (NEW.op <> 0 OR NEW.before <> NEW.state OR NEW.outcome <> '' OR NEW.conflict <> '' OR NEW.lost_at <> 0) AND NOT EXISTS (SELECT 1 FROM {schema}op o WHERE o.seq = NEW.op AND (o.change_id = NEW.id OR NEW.before = NEW.state AND NEW.outcome = '' AND NEW.conflict = '' AND NEW.lost_at = 0 AND NEW.n BETWEEN 0 AND o.attempt AND coalesce(NEW.facts ->> 'gone', '["uid"]') = '["uid"]' AND NOT EXISTS (SELECT 1 FROM json_each(NEW.facts) f WHERE f.key NOT IN ('detail', 'gone', 'op', 'read', 'tree', 'tree_at', 'who')) AND NOT EXISTS (SELECT 1 FROM json_each(NEW.facts -> 'op') f WHERE f.key NOT IN ('hands', 'mark_rules'))))
+  NOT EXISTS (SELECT 1 FROM {schema}op o WHERE o.seq = NEW.op AND (o.change_id = NEW.id OR NEW.before = NEW.state AND NEW.outcome = '' AND NEW.conflict = '' AND NEW.lost_at = 0 AND NEW.n BETWEEN 0 AND o.attempt AND coalesce(NEW.facts ->> 'gone', '["uid"]') = '["uid"]' AND NOT EXISTS (SELECT 1 FROM json_each(NEW.facts) f WHERE f.key NOT IN ('detail', 'gone', 'op', 'read', 'tree', 'tree_at', 'who')) AND NOT EXISTS (SELECT 1 FROM json_each(NEW.facts -> 'op') f WHERE f.key NOT IN ('hands', 'mark_rules')))) AND (NEW.op <> 0 OR NEW.before <> NEW.state OR NEW.outcome <> '' OR NEW.conflict <> '' OR NEW.lost_at <> 0)
 - what is asked for is said when an operation begins: input, command and request never change
   NEW.op <> 0 AND NOT (NEW.before = '' AND NEW.state = 'pending') AND (coalesce(NEW.payload -> 'op' ->> 'input', '[redacted]') <> '[redacted]' OR coalesce(NEW.payload -> 'op' ->> 'command', NEW.payload -> 'op' ->> 'request') IS NOT NULL)
 - a policy is put in force by a person, with its digest and files, under the next number

@@ -12,25 +12,59 @@ import (
 // PostgreSQLSchema are the tables and guards of a ledger as PostgreSQL reads them, in the schema
 // indoubt. It is several statements, for one transaction.
 var PostgreSQLSchema = sync.OnceValue(func() string {
-	text, bounds := unbounded(fill(template, inPostgreSQL))
-	head, guards := guards(text)
+	head, guards := postgreSQLGuards()
 	asText := regexp.MustCompile(`\bTEXT\b`) // they are compared by their bytes, in whatever language the database is
 	out := []string{"CREATE SCHEMA indoubt; SET LOCAL search_path = indoubt; CREATE SEQUENCE op_seq; CREATE SEQUENCE ev_seq;",
 		asText.ReplaceAllString(head, `text COLLATE "C"`)}
 	for _, g := range guards {
-		if g.what == "refuse" && g.when != "DELETE" && bounds[g.table] != nil {
-			within := "(" + strings.Join(bounds[g.table], " AND ") + ") IS FALSE"
-			g.rules = append([]rule{{"a value of " + g.table + " is out of its bounds", within}}, g.rules...)
-		}
-		out = append(out, g.postgreSQL())
+		out = append(out, g.function(), fmt.Sprintf("CREATE TRIGGER %[1]s %[2]s %[3]s ON %[4]s FOR EACH ROW EXECUTE FUNCTION %[1]s();",
+			g.name(), g.timing(), g.when, g.table))
 	}
 	return strings.Join(out, "\n")
 })
+
+// Roles are the statements of a text in the language of ledger.sql: first plain ones, then rules, which the
+// guards ask for after their own.
+func Roles(text string) string {
+	head, further := guards(fill(text, inPostgreSQL))
+	_, guards := postgreSQLGuards()
+	out := []string{head}
+	for _, g := range guards {
+		for _, f := range further {
+			if f.name() == g.name() {
+				g.rules = append(g.rules, f.rules...)
+				out = append(out, g.function())
+			}
+		}
+	}
+	return strings.Join(out, "\n")
+}
+
+// postgreSQLGuards are the tables, and the guards with the bounds of their columns.
+func postgreSQLGuards() (head string, all []guard) {
+	text, bounds := unbounded(fill(template, inPostgreSQL))
+	head, all = guards(text)
+	for i, g := range all {
+		if g.what == "refuse" && g.when != "DELETE" && bounds[g.table] != nil {
+			within := "(" + strings.Join(bounds[g.table], " AND ") + ") IS FALSE"
+			all[i].rules = append([]rule{{"a value of " + g.table + " is out of its bounds", within}}, g.rules...)
+		}
+	}
+	return head, all
+}
 
 // feedPlace is where an event is in the feed: its transaction, and before that the timeline of the log. On a
 // standby that is promoted numbers of transactions are given again.
 const feedPlace = "(('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::bigint << 40)" +
 	" + pg_current_xact_id()::text::bigint"
+
+// acting is the role that a session acts as, whoever's rights it has in a function.
+const acting = "CASE current_setting('role') WHEN 'none' THEN session_user ELSE current_setting('role')::name END"
+
+// roles are the roles that may do something. Who may put a trigger on the history may all: its owner.
+var roles = map[string][]string{
+	"record": {"operator", "engine", "writer"}, "check": {"operator", "engine"}, "decide": {"operator"},
+}
 
 // inPostgreSQL is a word as PostgreSQL says it.
 func inPostgreSQL(kind, of string) string {
@@ -56,6 +90,21 @@ func inPostgreSQL(kind, of string) string {
 		return of + "::text"
 	case "who":
 		return "session_user::text" // it knows who writes
+	case "acting":
+		return acting
+	case "differs":
+		column := regexp.MustCompile(`\w+(?:::text)?`)
+		return "(" + column.ReplaceAllString(of, "NEW.$0") + ") IS DISTINCT FROM (" + column.ReplaceAllString(of, "OLD.$0") + ")"
+	case "may":
+		var who []string
+		for _, role := range roles[of] {
+			who = append(who, "pg_has_role(acting, 'indoubt_"+role+"', 'USAGE')")
+		}
+		return "(" + strings.Join(append(who, "has_table_privilege(acting, 'indoubt.ev'::regclass, 'TRIGGER')"), " OR ") + ")"
+	case "began": // by + 0 it is not looked for along all of the history; what was moved to a file is anyone's
+		op, n, _ := strings.Cut(of, ", ")
+		return "session_user = coalesce((SELECT e.db_user FROM indoubt.ev e WHERE e.op = " + op + " AND e.n = " + n +
+			" AND e.verb IN ('begin', 'retry') ORDER BY e.seq + 0 LIMIT 1), session_user)"
 	case "numbered":
 		return of + " IS NOT NULL"
 	case "object":
@@ -98,26 +147,52 @@ func unbounded(text string) (string, map[string][]string) {
 	return text, bounds
 }
 
-func (g guard) postgreSQL() string {
-	var body strings.Builder
+// declared are what a guard works out once, where it asks for it.
+var declared = [][2]string{
+	{"new_facts", "jsonb := NEW.facts"},
+	{"acting", "name := " + acting},
+}
+
+// inFacts is where a member of the facts is asked for. They are read once.
+var inFacts = regexp.MustCompile(`\bNEW\.facts( ->|\) f\b)`)
+
+// function is what the trigger of a guard runs.
+func (g guard) function() string {
+	var text string
+	var questions []string
+	each, at := "", 0
 	for _, r := range g.rules {
-		refuse := fmt.Sprintf("IF (%s) IS NOT FALSE THEN RAISE EXCEPTION USING ERRCODE = 'IN001', MESSAGE = '%s'; END IF;", r.holds, r.says)
-		if c := cheap(r.holds); c != "" {
-			refuse = "IF (" + c + ") IS NOT FALSE THEN " + refuse + " END IF;"
+		refusal := r.refusal()
+		steps, asks := refuses(r.holds, refusal)
+		if len(asks) > 0 && len(questions) == 0 {
+			at = len(text)
 		}
-		body.WriteString("  " + refuse + "\n")
+		for _, q := range asks {
+			questions, each = append(questions, "("+q+")"), each+ifHolds(q, refusal)
+		}
+		text += steps
+	}
+	switch len(questions) {
+	case 0:
+	case 1:
+		text = text[:at] + each + text[at:]
+	default: // all of them in one take as long as one
+		text = text[:at] + ifHolds(strings.Join(questions, " OR "), "\n"+each) + text[at:]
 	}
 	if g.what == "refuse" && g.when == "INSERT" { // without guards, as in a dump that is being restored, nothing has a number
-		fmt.Fprintf(&body, "  NEW.seq := nextval('indoubt.%s_seq');\n", g.table)
+		text += fmt.Sprintf("  NEW.seq := nextval('indoubt.%s_seq');\n", g.table)
+	}
+	do := g.do + ";\n"
+	for _, r := range g.rules {
+		if strings.Contains(r.holds, "SELECT") && g.what == "instead" { // another writer may have come first since it was asked
+			do += "  IF NOT FOUND THEN " + r.refusal() + " END IF;\n"
+		}
 	}
 	switch {
 	case g.do != "" && g.condition != "":
-		fmt.Fprintf(&body, "  IF %s THEN %s; END IF;\n", g.condition, g.do)
+		text += "  IF " + g.condition + " THEN " + do + " END IF;\n"
 	case g.do != "":
-		body.WriteString("  " + g.do + ";\n")
-	}
-	if g.table == "settle" { // another writer may have ended the attempt since the rules were asked
-		fmt.Fprintf(&body, "  IF NOT FOUND THEN RAISE EXCEPTION USING ERRCODE = 'IN001', MESSAGE = '%s'; END IF;\n", g.rules[1].says)
+		text += "  " + do
 	}
 	rights, result := " SET search_path = pg_catalog, pg_temp", "NEW"
 	if g.what != "refuse" { // what a change tells, and what the two views write, is for no one to write by itself
@@ -126,43 +201,89 @@ func (g guard) postgreSQL() string {
 	if g.when == "DELETE" {
 		result = "OLD"
 	}
-	return fmt.Sprintf(`CREATE FUNCTION %[1]s() RETURNS trigger LANGUAGE plpgsql%[2]s AS $$ BEGIN
-%[3]s  RETURN %[4]s; END $$;
-CREATE TRIGGER %[1]s %[5]s %[6]s ON %[7]s FOR EACH ROW EXECUTE FUNCTION %[1]s();`,
-		g.name(), rights, body.String(), result, g.timing(), g.when, g.table)
+	text = inFacts.ReplaceAllString(strings.ReplaceAll(text, "json_each(", "jsonb_each("), "new_facts$1")
+	var declare string
+	for _, d := range declared {
+		if strings.Contains(text, d[0]) {
+			declare += d[0] + " CONSTANT " + d[1] + "; "
+		}
+	}
+	return "CREATE OR REPLACE FUNCTION indoubt." + g.name() + "() RETURNS trigger LANGUAGE plpgsql" + rights + " AS $$ DECLARE " + declare +
+		"BEGIN\n" + text + "  RETURN " + result + "; END $$;"
 }
 
-// cheap is what PostgreSQL asks first of a condition, because it runs no query: where that is
-// false, so is the whole. "" where there is no such part.
-func cheap(condition string) string {
-	if len(parts(condition, " OR ")) > 1 {
-		return ""
-	}
-	var first []string
-	for _, part := range parts(condition, " AND ") {
-		if strings.Contains(part, "SELECT") {
-			return strings.Join(first, " AND ")
+func (r rule) refusal() string {
+	return "RAISE EXCEPTION USING ERRCODE = 'IN001', MESSAGE = '" + r.says + "';"
+}
+
+// refuses are the steps that refuse where a condition holds, or is NULL, and the questions to the tables that do.
+// Of what AND joins each part is asked if those before it hold: what a rule begins with saves the rest.
+func refuses(condition, refusal string) (steps string, questions []string) {
+	var plain []string
+	for _, either := range parts(condition, " OR ") {
+		switch all := parts(either, " AND "); {
+		case len(all) == 1 && closes(either) == len(either)-1:
+			inner, asks := refuses(either[1:len(either)-1], refusal)
+			steps, questions = steps+inner, append(questions, asks...)
+		case strings.Contains(all[0], "SELECT"):
+			questions = append(questions, either)
+		case len(all) == 1:
+			plain = append(plain, either)
+		default:
+			inner, asks := refuses(strings.Join(all[1:], " AND "), refusal)
+			for _, q := range asks {
+				inner += ifHolds(q, refusal)
+			}
+			steps += ifHolds(all[0], inner)
 		}
-		first = append(first, part)
 	}
-	return ""
+	if len(plain) > 0 {
+		steps = ifHolds(strings.Join(plain, " OR "), refusal) + steps
+	}
+	return steps, questions
+}
+
+func ifHolds(condition, do string) string {
+	return "  IF (" + condition + ") IS NOT FALSE THEN " + do + " END IF;\n"
+}
+
+// closes is where the bracket is closed that a condition begins with, or 0.
+func closes(condition string) int {
+	depth := 0
+	for i := range len(condition) {
+		switch condition[i] {
+		case '(':
+			depth++
+		case ')':
+			depth--
+		}
+		if depth == 0 {
+			return i
+		}
+	}
+	return 0
 }
 
 // parts are what stands between the words at the top of a condition.
 func parts(condition, word string) (out []string) {
-	depth, from := 0, 0
+	depth, from, between := 0, 0, false
 	for i := 0; i < len(condition); i++ {
-		switch c := condition[i]; {
-		case c == '\'':
+		rest := condition[i:]
+		switch {
+		case rest[0] == '\'':
 			i++
 			for i < len(condition) && condition[i] != '\'' {
 				i++
 			}
-		case c == '(':
+		case rest[0] == '(', strings.HasPrefix(rest, "CASE "):
 			depth++
-		case c == ')':
+		case rest[0] == ')', strings.HasPrefix(rest, " END"):
 			depth--
-		case depth == 0 && strings.HasPrefix(condition[i:], word):
+		case depth == 0 && strings.HasPrefix(rest, "BETWEEN "):
+			between = true
+		case depth == 0 && strings.HasPrefix(rest, " AND ") && between:
+			between = false
+		case depth == 0 && strings.HasPrefix(rest, word):
 			out, from = append(out, condition[from:i]), i+len(word)
 			i = from - 1
 		}
