@@ -44,8 +44,10 @@ func (u *wide) anybodys(w *wideWish) (ids []string) {
 // neverWrong compares what is settled, and every verdict, with what really happened.
 func (u *wide) neverWrong(when string) {
 	u.Helper()
-	for _, w := range u.wishes {
-		rec := u.read(w)
+	recs, err := u.store.Records(u.ctx, ledger.Each(u.wishes, func(w *wideWish) string { return w.op }))
+	u.must(err, "read all")
+	for i, w := range u.wishes {
+		rec := recs[i]
 		if rec.Operation.Version+int64(len(rec.Reads)) == w.seq {
 			continue
 		}
