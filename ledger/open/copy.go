@@ -3,10 +3,11 @@ package open
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 
 	"indoubt/ledger"
-	"indoubt/ledger/postgres"
+	"indoubt/ledger/store"
 )
 
 // CopyOptions are how a ledger is copied to another place.
@@ -17,52 +18,79 @@ type CopyOptions struct {
 
 // Copied is what a copy has done.
 type Copied struct {
-	From    string            `json:"from"`
-	To      string            `json:"to"`
-	Pending int64             `json:"pending"`
-	Rows    int64             `json:"rows"`
-	Digests map[string]string `json:"digests"` // of the tables, the same on both sides
-	Key     bool              `json:"key"`     // the ledger has a key of digests
+	From string `json:"from"`
+	To   string `json:"to"`
+	store.Copied
+	Key bool `json:"key"` // the ledger has a key of digests
 }
 
-// Copy moves a ledger in which nothing is in flight to another database, and leaves it as one that
-// has moved there. Where it fails or is killed there is one ledger, and the same command ends it.
+// leaver is a ledger that can be moved.
+type leaver interface {
+	ledger.Store
+	keeper
+	Look(ctx context.Context, read func(store.Tx) error) error
+	Deviations(ctx context.Context) ([]ledger.Deviation, error)
+	// Leave has take copy it while no one writes to it, and says then where it has moved to. Where it
+	// had moved there before, nothing is done.
+	Leave(ctx context.Context, to string, take func(store.Tx) error) error
+}
+
+// Copy moves a ledger in which nothing is in flight to a place that has none, and leaves it as one that has
+// moved there. Where it fails or is killed there is one ledger, and the same command ends it.
 func Copy(ctx context.Context, from, to Place, o Options, c CopyOptions) (done Copied, err error) {
-	done.From, done.To = from.String(), to.String()
-	for _, at := range []Place{from, to} {
-		if _, can := at.(server); !can {
-			return done, ledger.Trouble{Code: "usage", Message: at.String() + " is a file, which belongs to its host: only databases are copied",
-				Do: "indoubt backup copies a file, and indoubt adopt makes that the ledger"}
+	if f, is := to.(file); is { // it is told to others
+		if f.path, err = f.Absolute(); err != nil {
+			return done, err
 		}
+		to = f
 	}
-	here := o.ofServer()
-	here.ReadOnly = true // what has moved is ended, too
-	s, err := postgres.Open(ctx, from.(server).address, here)
-	if err != nil {
+	done.From, done.To = from.String(), to.String()
+	info, err := done.look(ctx, from, o, c.DryRun)
+	if err != nil || c.DryRun {
 		return done, err
 	}
-	defer s.Close()
+	s, err := from.Open(ctx, o)
+	if away := (*ledger.AwayError)(nil); errors.As(err, &away) && away.To == done.To { // only its end is missing
+		return done, to.arrive(ctx, o, info.ID)
+	} else if err != nil {
+		return done, err
+	}
+	err = s.(leaver).Leave(ctx, done.To, func(here store.Tx) error {
+		return to.receive(ctx, o, func(there store.Tx) error {
+			return done.Copy(here, there, c.Progress)
+		})
+	})
+	if err = errors.Join(err, s.Close()); err != nil {
+		return done, err
+	}
+	return done, to.arrive(context.WithoutCancel(ctx), o, info.ID)
+}
+
+// look asks whether the ledger can be moved.
+func (done *Copied) look(ctx context.Context, from Place, o Options, dryRun bool) (info ledger.Info, err error) {
+	o.ReadOnly = true // what has moved is ended, too
+	opened, err := from.Open(ctx, o)
+	if err != nil {
+		return info, err
+	}
+	defer opened.Close()
+	s := opened.(leaver)
 	if done.Key, err = s.HasKey(ctx); err != nil {
-		return done, err
+		return info, err
 	}
-	info, err := atHome(ctx, s, done.From)
-	if err != nil {
-		return done, err
+	if info, err = atHome(ctx, s, done.From); err != nil {
+		return info, err
 	}
 	if info.MovedTo != "" && info.MovedTo != done.To {
-		return done, &ledger.AwayError{Ledger: done.From, To: info.MovedTo}
+		return info, &ledger.AwayError{Ledger: done.From, To: info.MovedTo}
 	}
 	if d, err := s.Deviations(ctx); err != nil || len(d) > 0 {
-		return done, cmp.Or(err, error(ledger.Trouble{Code: "damaged", Message: "operations do not stand where their history says", Do: "indoubt doctor says which"}))
+		return info, cmp.Or(err, error(ledger.Trouble{Code: "damaged", Message: "operations do not stand where their history says", Do: "indoubt doctor says which"}))
 	}
-	if c.DryRun {
-		would, err := s.Count(ctx)
-		done.Pending, done.Rows = would.Pending, would.Rows
-		return done, err
+	if dryRun {
+		err = s.Look(ctx, done.Count)
 	}
-	copied, err := s.Copy(ctx, to.(server).address, o.ofServer(), c.Progress)
-	done.Pending, done.Rows, done.Digests = copied.Pending, copied.Rows, copied.Digests
-	return done, err
+	return info, err
 }
 
 // atHome refuses a ledger that must be adopted first: its copy would be at home.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"reflect"
 	"strconv"
 	"strings"
@@ -50,6 +51,14 @@ func placeOf(t testing.TB, name string) Place {
 	return at
 }
 
+// nameOf is the name by which another process opens it.
+func nameOf(at Place) string {
+	if s, is := at.(server); is {
+		return s.address
+	}
+	return at.(file).path
+}
+
 // said runs a script in a ledger's database.
 func said(t testing.TB, at Place, script string) {
 	t.Helper()
@@ -58,19 +67,23 @@ func said(t testing.TB, at Place, script string) {
 }
 
 // killed makes a copy that is killed at a table.
-func killed(t testing.TB, from, to, table string) {
+func killed(t testing.TB, from, to Place, table string) {
 	t.Helper()
 	child := exec.Command(os.Args[0])
-	child.Env = append(os.Environ(), "INDOUBT_TEST_COPY_FROM="+from, "INDOUBT_TEST_COPY_TO="+to, "INDOUBT_TEST_COPY_KILL="+table)
+	child.Env = append(os.Environ(), "INDOUBT_TEST_COPY_FROM="+nameOf(from), "INDOUBT_TEST_COPY_TO="+nameOf(to), "INDOUBT_TEST_COPY_KILL="+table)
 	if out, err := child.CombinedOutput(); err == nil || !strings.Contains(err.Error(), "killed") {
 		t.Fatalf("%v: %s", err, out)
 	}
 }
 
+// places are one of each kind that has no ledger.
+func places(t testing.TB) map[string]Place {
+	return map[string]Place{"file": placeOf(t, filepath.Join(t.TempDir(), "ledger.db")), "server": placeOf(t, pgtest.URL(t))}
+}
+
 // filled is a ledger with all that a ledger may have.
-func filled(t testing.TB, n int) Place {
+func filled(t testing.TB, at Place, n int) Place {
 	t.Helper()
-	at := placeOf(t, pgtest.URL(t))
 	s := need.Get(at.Make(t.Context(), Options{}, Making{}))(t)
 	defer s.Close()
 	for id, outcome := range map[string]ledger.Outcome{"kept": ledger.OutcomeCommitted, "doubt": ledger.OutcomeUncertain} {
@@ -90,23 +103,20 @@ func TestACopyGoesThereAndBack(t *testing.T) {
 	if n == 0 {
 		n = 200
 	}
-	at := filled(t, n)
+	at := filled(t, placeOf(t, pgtest.URL(t)), n)
 	said(t, at, `INSERT INTO meta (name, value) VALUES ('gap', '4000000000000')`)
-	var first Copied
-	way := []string{pgtest.URL(t), pgtest.URL(t)}
-	for i, to := range way {
-		next, began := placeOf(t, to), time.Now()
+	var digests []map[string]string
+	for i, to := range []string{"file", "server", "server", "file", "file"} {
+		next, began := places(t)[to], time.Now()
 		console := need.Get(at.Open(t.Context(), Options{}))(t)
 		dry := need.Get(Copy(t.Context(), at, next, Options{}, CopyOptions{DryRun: true}))(t)
 		done := need.Get(Copy(t.Context(), at, next, Options{}, CopyOptions{Progress: quiet}))(t)
 		t.Logf("%d operations, %d rows to %s in %s", n, done.Rows, next, time.Since(began).Round(time.Millisecond))
 		need.That(t, dry.Rows == done.Rows && done.Rows >= int64(2*n),
 			"%d rows were copied, and %d were to be", done.Rows, dry.Rows)
-		if i == 0 {
-			first = done
+		if i != 2 { // from server to server, a column goes along that a file has not
+			digests = append(digests, done.Digests)
 		}
-		need.That(t, i != len(way)-1 || reflect.DeepEqual(done.Digests, first.Digests),
-			"the digests are\n%v, and were\n%v", done.Digests, first.Digests)
 		// The old ledger says where it went, also to who has it open, and is looked at.
 		told, err := console.Info(t.Context())
 		need.OK(t, errors.Join(err, console.Close()))
@@ -123,6 +133,9 @@ func TestACopyGoesThereAndBack(t *testing.T) {
 		need.OK(t, errors.Join(err, old.Close()))
 		need.That(t, info.MovedTo == next.String(), "the old ledger is at %q", info.MovedTo)
 		at = next
+	}
+	for _, is := range digests {
+		need.That(t, reflect.DeepEqual(is, digests[0]), "the digests are\n%v, and were\n%v", is, digests[0])
 	}
 	// The ledger goes on where it was.
 	s := need.Get(at.Create(t.Context(), Options{}))(t)
@@ -157,31 +170,40 @@ func homes(t testing.TB, id string, places ...Place) (n int) {
 // I3: a copy that is killed, or cut off between its end there and what is said here, leaves one
 // ledger, and the next one ends it.
 func TestI3_AKilledCopyIsMadeAnew(t *testing.T) {
-	from, to := filled(t, 20), placeOf(t, pgtest.URL(t))
-	for _, table := range []string{"op", "ev", "hold"} {
-		killed(t, from.(server).address, to.(server).address, table)
-		need.Equal(t, homes(t, "after "+table, from, to), 1, "ledgers")
-		settle(t, from, "after "+table)
+	for _, way := range [][2]string{{"server", "server"}, {"server", "file"}, {"file", "server"}} {
+		t.Run(way[0]+" to "+way[1], func(t *testing.T) {
+			from, to := filled(t, places(t)[way[0]], 20), places(t)[way[1]]
+			for _, table := range []string{"op", "ev", "hold"} {
+				killed(t, from, to, table)
+				need.Equal(t, homes(t, "after "+table, from, to), 1, "ledgers")
+				settle(t, from, "after "+table)
+			}
+			// It is whole there, and nothing is said here.
+			ctx, stop := context.WithCancel(t.Context())
+			_, err := Copy(ctx, from, to, Options{}, CopyOptions{Progress: func(table string, _, _ int, _ int64) {
+				if table == "hold" {
+					stop()
+				}
+			}})
+			need.That(t, errors.Is(err, context.Canceled), "%v", err)
+			need.Equal(t, homes(t, "cut off", from, to), 1, "ledgers")
+			settle(t, from, "cut off")
+			need.Get(Copy(t.Context(), from, to, Options{}, CopyOptions{Progress: quiet}))(t)
+			need.Equal(t, homes(t, "ended", from, to), 1, "ledgers")
+			settle(t, to, "ended")
+			// It is said here, and the copy does not know it.
+			if f, is := to.(file); is {
+				need.OK(t, os.Rename(f.path, f.path+".copy"))
+			} else {
+				said(t, to, `INSERT INTO meta SELECT 'copy', value FROM meta WHERE name = 'id'`)
+			}
+			need.Equal(t, homes(t, "none", from, to), 0, "ledgers")
+			need.Get(Copy(t.Context(), from, to, Options{}, CopyOptions{Progress: quiet}))(t)
+			need.Equal(t, homes(t, "one", from, to), 1, "ledgers")
+			_, err = Copy(t.Context(), from, places(t)[way[1]], Options{}, CopyOptions{Progress: quiet})
+			need.That(t, errors.As(err, new(*ledger.AwayError)), "to another place, it was told %v", err)
+		})
 	}
-	// It is whole there, and nothing is said here.
-	ctx, stop := context.WithCancel(t.Context())
-	_, err := Copy(ctx, from, to, Options{}, CopyOptions{Progress: func(table string, _, _ int, _ int64) {
-		if table == "hold" {
-			stop()
-		}
-	}})
-	need.That(t, errors.Is(err, context.Canceled), "%v", err)
-	need.Equal(t, homes(t, "cut off", from, to), 1, "ledgers")
-	settle(t, from, "cut off")
-	need.Get(Copy(t.Context(), from, to, Options{}, CopyOptions{Progress: quiet}))(t)
-	need.Equal(t, homes(t, "ended", from, to), 1, "ledgers")
-	// It is said here, and the copy does not know it.
-	said(t, to, `INSERT INTO meta SELECT 'copy', value FROM meta WHERE name = 'id'`)
-	need.Equal(t, homes(t, "none", from, to), 0, "ledgers")
-	need.Get(Copy(t.Context(), from, to, Options{}, CopyOptions{Progress: quiet}))(t)
-	need.Equal(t, homes(t, "one", from, to), 1, "ledgers")
-	_, err = Copy(t.Context(), from, placeOf(t, pgtest.URL(t)), Options{}, CopyOptions{Progress: quiet})
-	need.That(t, errors.As(err, new(*ledger.AwayError)), "to another place, it was told %v", err)
 }
 
 func settle(t *testing.T, at Place, ids ...string) {
@@ -195,7 +217,12 @@ func settle(t *testing.T, at Place, ids ...string) {
 
 // What is in flight keeps a ledger where it is, and its copy leaves nothing at its place.
 func TestACopyWantsNothingInFlight(t *testing.T) {
-	from, to := placeOf(t, pgtest.URL(t)), placeOf(t, pgtest.URL(t))
+	for way := range map[string]bool{"file": true, "server": true} {
+		t.Run(way, func(t *testing.T) { waitsForWhatIsInFlight(t, places(t)[way], places(t)[way]) })
+	}
+}
+
+func waitsForWhatIsInFlight(t *testing.T, from, to Place) {
 	s := need.Get(from.Make(t.Context(), Options{}, Making{}))(t)
 	defer s.Close()
 	need.OK(t, begins(s, "flying"))
@@ -213,7 +240,7 @@ func TestACopyWantsNothingInFlight(t *testing.T) {
 
 // I3: two commands that copy the same ledger at once make one of it.
 func TestI3_TwoCopiesAtOnce(t *testing.T) {
-	from, to := filled(t, 20), placeOf(t, pgtest.URL(t))
+	from, to := filled(t, placeOf(t, pgtest.URL(t)), 20), placeOf(t, pgtest.URL(t))
 	second := make(chan error, 1)
 	once := false
 	_, err := Copy(t.Context(), from, to, Options{}, CopyOptions{Progress: func(string, int, int, int64) {

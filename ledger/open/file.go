@@ -10,6 +10,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/sqlite"
+	"indoubt/ledger/store"
 )
 
 // file is a ledger in a SQLite file.
@@ -64,6 +65,14 @@ func (f file) Backup(ctx context.Context, s ledger.Store, to string) error {
 		return ledger.Trouble{Code: "exists", Message: err.Error(), Do: "give the copy a name of its own"}
 	}
 	return err
+}
+
+func (f file) receive(ctx context.Context, o Options, fill func(store.Tx) error) error {
+	return sqlite.Receive(ctx, f.path, o.ofFile(), fill)
+}
+
+func (f file) arrive(ctx context.Context, o Options, id string) error {
+	return sqlite.Arrive(ctx, f.path, o.ofFile(), id)
 }
 
 // Absolute is the path from wherever it is used.

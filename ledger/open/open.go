@@ -12,6 +12,7 @@ import (
 	"indoubt/ledger"
 	"indoubt/ledger/lazyregexp"
 	"indoubt/ledger/sqlite"
+	"indoubt/ledger/store"
 )
 
 // Options are how a ledger is opened. The zero Options open it for writing.
@@ -58,6 +59,9 @@ type Place interface {
 	Key(ctx context.Context, o Options) error
 	// Backup copies a ledger that is open.
 	Backup(ctx context.Context, s ledger.Store, to string) error
+	// receive has fill write a ledger where none is, which is none before arrive says so.
+	receive(ctx context.Context, o Options, fill func(store.Tx) error) error
+	arrive(ctx context.Context, o Options, id string) error
 }
 
 // Default is the name of the ledger where none is given.

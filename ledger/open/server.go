@@ -7,6 +7,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/postgres"
+	"indoubt/ledger/store"
 )
 
 // server is a ledger in a PostgreSQL database.
@@ -104,3 +105,11 @@ func notAFile(what, do string) error { return ledger.Trouble{Code: "no_file", Me
 
 // quoted is a word as a shell takes it.
 func quoted(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
+
+func (s server) receive(ctx context.Context, o Options, fill func(store.Tx) error) error {
+	return postgres.Receive(ctx, s.address, o.ofServer(), fill)
+}
+
+func (s server) arrive(ctx context.Context, o Options, id string) error {
+	return postgres.Arrive(ctx, s.address, o.ofServer(), id)
+}

@@ -10,6 +10,7 @@ import (
 	"indoubt/ledger"
 	"indoubt/ledger/need"
 	"indoubt/ledger/postgres/pgtest"
+	"indoubt/ledger/store"
 )
 
 // Roles are of a whole server: one who may make none gives those that another ledger has
@@ -36,13 +37,12 @@ func TestTheLifeOfRoles(t *testing.T) {
 	psql(t, c.URL("one"), `GRANT indoubt_operator TO maker; GRANT indoubt_writer TO ci`)
 	maker := opened(t, strings.Replace(url, "own@", "maker@", 1), Options{})
 	refused(maker.MakeRoles(ctx), "not own, who owns", "as own")
-	_, err := maker.Copy(ctx, c.URL("two"), Options{}, func(string, int, int, int64) {})
-	refused(err, "not own, who owns", "as own")
+	refused(maker.Leave(ctx, "two", func(store.Tx) error { return nil }), "not own, who owns", "as own")
 
 	psql(t, c.URL("one"), `DROP OWNED BY indoubt_operator`)
 	psql(t, c.URL("two"), `DROP OWNED BY indoubt_operator; DROP ROLE indoubt_operator`)
 	ci := strings.Replace(url, "own@", "ci@", 1)
-	_, err = ledger.Begin(ctx, opened(t, ci, Options{}), begun("k"))
+	_, err := ledger.Begin(ctx, opened(t, ci, Options{}), begun("k"))
 	refused(err, "does not exist", "init --roles")
 	said := ""
 	for _, f := range s.Examine(ctx) {

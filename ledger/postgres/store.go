@@ -79,7 +79,7 @@ func (s *Store) Close() error {
 func (s *Store) Watch(ctx context.Context) <-chan struct{} { return s.handle.Watch(ctx) }
 
 const infoQuery = `SELECT pg_is_in_recovery(), coalesce((` + successionQuery + `), ''), ` + absentStandby + `,
-	coalesce((SELECT value FROM indoubt.meta WHERE name = 'moved_to'), ''), coalesce((SELECT string_agg(act, ' ') FROM ` + allowed + `), ''),
+	coalesce((SELECT string_agg(act, ' ') FROM ` + allowed + `), ''),
 	coalesce((SELECT value FROM indoubt.meta WHERE name = 'home'), '') = coalesce(indoubt.home(), (SELECT value FROM indoubt.meta WHERE name = 'home'), ''),
 	coalesce((SELECT at FROM indoubt.ev WHERE op = 0 AND id = indoubt.home()), 0),
 	coalesce((SELECT at FROM indoubt.ev WHERE seq < coalesce((SELECT seq FROM indoubt.ev WHERE op = 0 AND id = indoubt.home()), 9223372036854775807) ORDER BY seq DESC LIMIT 1), 0)`
@@ -97,7 +97,7 @@ func (s *Store) Info(ctx context.Context) (i ledger.Info, err error) {
 		var told, standbys, may string
 		var standby, home bool
 		var at, known int64
-		if err := store.One(tx, []any{&standby, &told, &standbys, &i.MovedTo, &may, &home, &at, &known}, infoQuery); err != nil {
+		if err := store.One(tx, []any{&standby, &told, &standbys, &may, &home, &at, &known}, infoQuery); err != nil {
 			return err
 		}
 		s.succession.learns(told)

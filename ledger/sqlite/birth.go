@@ -59,7 +59,7 @@ func found(ctx context.Context, path string, o Options) error {
 		err = share(part, o.Group, made)
 	}
 	if err == nil {
-		err = bear(ctx, part, o)
+		err = bear(ctx, part, o, anew)
 	}
 	switch {
 	case err != nil:
@@ -99,28 +99,51 @@ func inPlaceOf(path string) error {
 	return f.Close()
 }
 
-// bear makes the whole ledger in an empty file. What is cut off is thrown away, so it is synced
-// once, at the end.
-func bear(ctx context.Context, part string, o Options) error {
-	db, err := sql.Open("sqlite", dsn(part, "rwc", "journal_mode(OFF)", "synchronous(OFF)"))
+// bear makes the whole ledger in an empty file: fill writes its rows, before there are guards. What is cut off
+// is thrown away, so it is synced once, at the end.
+func bear(ctx context.Context, part string, o Options, fill func(store.Tx) error) error {
+	conn, err := store.Dial(dsn(part, "rwc", "journal_mode(OFF)", "synchronous(OFF)"), 0)
 	if err != nil {
 		return err
 	}
-	defer db.Close()
-	db.SetMaxOpenConns(1)
-	now := hostclock.Of(o.Clock, o.Steady)().Wall
-	says, err := identity(part, o, map[string]string{"id": ledger.NewID(), "created": fmt.Sprint(now.UnixMilli())})
-	if err != nil {
-		return err
+	tables, guards := store.SQLiteSchema()
+	err = conn.Script(ctx, "BEGIN;\n"+tables)
+	if err == nil {
+		err = fill(unborn{conn, hostclock.Of(o.Clock, o.Steady)})
 	}
-	if _, err := db.ExecContext(ctx, "BEGIN;\n"+store.SQLiteSchema()+"\n"+says+"COMMIT"); err != nil {
-		return err
+	var home string
+	if err == nil {
+		home, err = identity(part, o)
 	}
-	return finish(ctx, db, part)
+	if err == nil {
+		err = conn.Script(ctx, guards+"\n"+home+"COMMIT; PRAGMA journal_mode = WAL") // from now on it is written by way of a log
+	}
+	return cmp.Or(errors.Join(err, conn.Close()), syncFile(part))
+}
+
+// unborn is a ledger that is being made.
+type unborn struct {
+	conn   *store.Conn
+	moment func() ledger.Moment
+}
+
+func (u unborn) Query(query string, args ...any) (store.Rows, error) {
+	return u.conn.Query(context.Background(), query, args...)
+}
+
+func (u unborn) Exec(query string, args ...any) (int64, error) {
+	return u.conn.Exec(context.Background(), query, args...)
+}
+
+func (u unborn) Moment() ledger.Moment { return u.moment() }
+
+// anew is what an empty ledger knows of itself.
+func anew(tx store.Tx) error {
+	return cmp.Or(store.SetMeta(tx, "id", ledger.NewID()), store.SetMeta(tx, "created", fmt.Sprint(tx.Moment().Wall.UnixMilli())))
 }
 
 // identity is the script by which a file says where it is and that it is a ledger.
-func identity(part string, o Options, known map[string]string) (string, error) {
+func identity(part string, o Options) (string, error) {
 	h, err := homeOf(part, o.Home)
 	if err != nil {
 		return "", fmt.Errorf("look at the ledger's file: %w", err)
@@ -132,19 +155,8 @@ func identity(part string, o Options, known map[string]string) (string, error) {
 	for _, kv := range h.meta() {
 		add(kv[0], kv[1])
 	}
-	for name, value := range known {
-		add(name, value)
-	}
 	fmt.Fprintf(&script, "PRAGMA application_id = %d; PRAGMA user_version = %d;\n", applicationID, store.Schema)
 	return script.String(), nil
-}
-
-// finish ends the making of a file: from now on it is written by way of a log, and what is in
-// it is on the disk.
-func finish(ctx context.Context, db *sql.DB, part string) error {
-	var mode string
-	err := db.QueryRowContext(ctx, `PRAGMA journal_mode = WAL`).Scan(&mode)
-	return errors.Join(err, db.Close(), syncFile(part))
 }
 
 // sweep removes a file that was being made, with what SQLite keeps beside it.

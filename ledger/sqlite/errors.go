@@ -13,6 +13,7 @@ import (
 	sqlite3 "modernc.org/sqlite"
 
 	"indoubt/ledger"
+	"indoubt/ledger/store"
 )
 
 // Refusal is why a file cannot be used as a ledger, or for what was asked of it.
@@ -113,7 +114,11 @@ func translate(path string, err error) error {
 	case codeConstraint:
 		var e *sqlite3.Error
 		errors.As(err, &e)
-		return &ledger.GuardError{Message: guardText(e.Error()), Err: err}
+		text := guardText(e.Error())
+		if strings.HasPrefix(text, store.Moved) {
+			return &ledger.MovingError{Message: text, Err: err}
+		}
+		return &ledger.GuardError{Message: text, Err: err}
 	case codeCorrupt:
 		return passed(path, err)
 	default:

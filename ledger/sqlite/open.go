@@ -282,6 +282,9 @@ func (s *handle) identify(ctx context.Context, m map[string]string) error {
 	if err != nil {
 		return fmt.Errorf("look at the ledger's file: %w", err)
 	}
+	if to := m[movedTo]; to != "" && s.writer != nil {
+		return &ledger.AwayError{Ledger: s.path, To: to}
+	}
 	was := homeFrom(m)
 	s.home, s.copied = was.name, here.differs(was)
 	if s.copied == "" {
@@ -330,7 +333,7 @@ func (s *Store) Info(ctx context.Context) (ledger.Info, error) {
 	if err == nil {
 		err = s.rolledBack(state{i.ID, i.LastSeq}, known)
 	}
-	i.Path, i.Schema, i.Parallel, i.ReadOnly = s.path, store.Schema, 1, s.opts.ReadOnly || s.copied != ""
+	i.Path, i.Schema, i.Parallel, i.ReadOnly = s.path, store.Schema, 1, s.opts.ReadOnly || s.copied != "" || i.MovedTo != ""
 	i.Copied, i.Home, i.Strained = s.copied, s.home, strained(s.path)
 	return i, err
 }

@@ -275,7 +275,8 @@ func (w *writer) reread() error {
 		return err
 	}
 	defer rows.Close()
-	ours := store.SQLiteSchema()
+	tables, guards := store.SQLiteSchema()
+	ours := tables + "\n" + guards
 	for rows.Next() {
 		var name, text string
 		if err := rows.Scan(&name, &text); err != nil {

@@ -215,6 +215,8 @@ func dialect(query string) string {
 			of = "9223372036854775807"
 		case "take":
 			of = "DELETE FROM " + of
+		case "columns":
+			of = "SELECT name FROM pragma_table_info(?)"
 		case "by":
 			of = "INDEXED BY " + of
 		case "arm":

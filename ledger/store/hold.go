@@ -197,7 +197,7 @@ func Describe(tx Tx) (info ledger.Info, err error) {
 	if info.Step, info.SteppedAt, err = lastStep(tx); err != nil {
 		return info, err
 	}
-	err = One(tx, []any{&info.ID, &created, &info.LastSeq, &last, &lost, &info.LastBy, &engine}, describing)
+	err = One(tx, []any{&info.ID, &created, &info.MovedTo, &info.LastSeq, &last, &lost, &info.LastBy, &engine}, describing)
 	info.CreatedAt, info.LastWrite, info.LastError, info.EngineAt = at(created), at(last), at(lost), at(engine)
 	info.Cursor = ledger.NumberCursor(info.LastSeq)
 	return info, err
@@ -205,6 +205,7 @@ func Describe(tx Tx) (info ledger.Info, err error) {
 
 const describing = `SELECT coalesce((SELECT value FROM meta WHERE name = 'id'), ''),
 	CAST(coalesce((SELECT value FROM meta WHERE name = 'created'), '0') AS {int}),
+	coalesce((SELECT value FROM meta WHERE name = 'moved_to'), ''),
 	coalesce((SELECT max(seq) FROM ev), 0), coalesce((SELECT at FROM ev ORDER BY seq DESC LIMIT 1), 0),
 	coalesce((SELECT max(lost_at) FROM ev WHERE lost_at <> 0 AND outcome = 'uncertain'), 0),
 	coalesce((SELECT source FROM op ORDER BY seq DESC LIMIT 1), ''),

@@ -47,7 +47,8 @@ func (i *Image) InMemory(clock ledger.Clock, steady ledger.SteadyClock, fill fun
 	m := &memory{image: i, moment: hostclock.Of(clock, steady)}
 	if i.whole == nil {
 		if m.conn, err = Dial(":memory:", 0); err == nil {
-			err = m.conn.Script(context.Background(), sqliteSchema())
+			tables, guards := sqliteSchema()
+			err = m.conn.Script(context.Background(), tables+"\n"+guards)
 		}
 		if err = cmp.Or(err, m.begin(), fill(m), exec(m, `COMMIT`)); err != nil {
 			return nil, fmt.Errorf("an image of ledgers in memory: %w", err)

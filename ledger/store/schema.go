@@ -6,13 +6,15 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+
+	"indoubt/ledger"
 )
 
 //go:embed ledger.sql
 var template string
 
-// sqliteSchema is the ledger's schema in SQLite's words.
-var sqliteSchema = sync.OnceValue(func() string {
+// sqliteSchema is the ledger's schema in SQLite's words: its tables, and their guards.
+var sqliteSchema = sync.OnceValues(func() (tables, rules string) {
 	// A list of more than two makes SQLite build a table for each row.
 	text := inList.ReplaceAllStringFunc(fill(template, inSQLite), func(in string) string {
 		m := inList.FindStringSubmatch(in)
@@ -26,11 +28,7 @@ var sqliteSchema = sync.OnceValue(func() string {
 		return "(" + strings.Join(or, " OR ") + ")"
 	})
 	head, guards := guards(text)
-	out := []string{head}
-	for _, g := range guards {
-		out = append(out, g.sqlite())
-	}
-	return strings.Join(out, "\n")
+	return head, strings.Join(ledger.Each(guards, guard.sqlite), "\n")
 })
 
 var (

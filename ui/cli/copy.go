@@ -20,20 +20,21 @@ func newCopyCommand(a *app) *cobra.Command {
 	var dryRun bool
 	cmd := &cobra.Command{
 		Use: "copy FROM TO", GroupID: groupCare,
-		Short: "Move a ledger to another database, with its whole history",
-		Long: `Copy a ledger in PostgreSQL to a database where none is. It takes the whole history, with
-the order of its events. A file belongs to its host, and is not copied.
+		Short: "Move a ledger to another file or database, with its whole history",
+		Long: `Copy a ledger, in a file or in PostgreSQL, to a place where none is. It takes the whole
+history, with the order of its events.
 
-Nothing may be in flight in FROM, and no one writes there meanwhile: they wait. Every table
-is copied, and compared by a digest over its rows on both sides. At last FROM says where it
-went: writers are refused, and a console only looks.
+Nothing may be in flight in FROM, and no one writes there meanwhile: they wait. Every row is
+copied, and read back. At last FROM says where it went: writers are refused, and a console
+only looks.
 
 An error, Ctrl-C or a kill leaves one ledger. Give the same command again.
 
 The key of the digests that stand for secrets is not copied: name it in
 INDOUBT_DIGEST_KEY_FILE.`,
-		Example: "  indoubt copy postgres://indoubt@old.example/ledger postgres://indoubt@db.example/ledger --dry-run",
-		Args:    exactly("the ledger to copy", "where to"),
+		Example: `  indoubt copy ledger.db postgres://indoubt@db.example/ledger --dry-run
+  indoubt copy ledger.db postgres://indoubt@db.example/ledger`,
+		Args: exactly("the ledger to copy", "where to"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return copyCommand{a}.run(cmd.Context(), args[0], args[1], dryRun)
 		},

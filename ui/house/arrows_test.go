@@ -25,7 +25,7 @@ var arrows = map[string]string{
 	"ledger/digestkey":         "ledger",
 	"ledger/sqlite…":           "ledger ledger/boot ledger/digestkey ledger/hostclock ledger/store",
 	"ledger/postgres…":         "ledger ledger/boot ledger/digestkey ledger/hostclock ledger/store",
-	"ledger/open":              "ledger ledger/digestkey ledger/sqlite ledger/postgres",
+	"ledger/open":              "ledger ledger/digestkey ledger/sqlite ledger/postgres ledger/store",
 	"ledger/store":             "ledger ledger/digestkey ledger/hostclock",
 	"ledger/ledgertest":        "ledger ledger/hostclock ledger/need ledger/store",
 	"ledger/ledgertest/faults": "",
