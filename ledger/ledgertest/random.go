@@ -54,6 +54,9 @@ func RandomSQL(t *testing.T, statements int, open func(t *testing.T, clock ledge
 	}
 	t.Logf("seed %d: %v", seed, seen)
 	need.Must(t, seen["accepted"] >= statements/6 && seen["refused"] >= statements/6, "the statements are too wild or too tame: %v", seen)
+	if statements < 10_000 { // with each column there are other ones
+		return
+	}
 	for _, what := range []string{"begin", "settle", "again", "permission", "undo", "abandon", "redact", "moved", "outages"} {
 		need.That(t, seen[what] > 0, "no statement came to: %s", what)
 	}
