@@ -32,7 +32,7 @@ func RandomSQL(t *testing.T, statements int, open func(t *testing.T, clock ledge
 		}
 		return otherwise
 	}
-	seed, left := number("INDOUBT_SQL_SEED", 2), number("INDOUBT_SQL_STATEMENTS", statements)
+	seed, left := number("INDOUBT_SQL_SEED", 4), number("INDOUBT_SQL_STATEMENTS", statements)
 	const each = 500 // of one ledger, so that it stays small
 	seen := map[string]int{}
 	for round := 0; left > 0; round++ {
