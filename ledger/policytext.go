@@ -10,19 +10,13 @@ import (
 // PolicyText is a policy as it was put in force, the same for every process of the ledger
 // from then on. It stands in the history as an event of the verb PolicyApplied.
 type PolicyText struct {
-	Number   int64        // 1, 2, …; 0: none was ever put in force
-	Digest   string       // of what it says; see policy.Policy
-	Files    []PolicyFile // nil where the caller has them
+	Number   int64  // 1, 2, …; 0: none was ever put in force
+	Digest   string // of what it says; see policy.Policy
+	Text     string // of its file; "" where the caller has it
 	At       time.Time
 	Actor    Actor
 	Reason   string
 	ChangeID string
-}
-
-// PolicyFile is one file of a policy.
-type PolicyFile struct {
-	Name string `json:"name"` // its base name
-	Text string `json:"text"`
 }
 
 // PolicyApplied is the verb of the event that puts a policy in force.
@@ -30,8 +24,8 @@ const PolicyApplied = "policy"
 
 // policyDetail is what the event holds beside its number, which is its version.
 type policyDetail struct {
-	Digest string       `json:"digest"`
-	Files  []PolicyFile `json:"files"`
+	Digest string `json:"digest"`
+	Text   string `json:"text"`
 }
 
 // Older is what the database refuses a begin with that names an older policy than the one in
@@ -46,7 +40,7 @@ func ByOlder(err error) bool {
 
 // Event is how the policy stands in the history.
 func (p PolicyText) Event() (Event, error) {
-	detail, err := json.Marshal(policyDetail{p.Digest, p.Files})
+	detail, err := json.Marshal(policyDetail{p.Digest, p.Text})
 	return Event{ID: p.ChangeID, At: p.At, Verb: PolicyApplied, Actor: p.Actor, Reason: p.Reason, Version: p.Number, Detail: detail}, err
 }
 
@@ -56,7 +50,7 @@ func PolicyOf(e Event) (PolicyText, error) {
 	if err := json.Unmarshal(e.Detail, &d); err != nil {
 		return PolicyText{}, fmt.Errorf("the policy of event %d cannot be read: %w", e.Seq, err)
 	}
-	return PolicyText{e.Version, d.Digest, d.Files, e.At, e.Actor, e.Reason, e.ID}, nil
+	return PolicyText{e.Version, d.Digest, d.Text, e.At, e.Actor, e.Reason, e.ID}, nil
 }
 
 // Follows refuses a policy that is not the next one: another was put in force meanwhile.

@@ -68,7 +68,6 @@ func (s Sending) Request(digest Digest) (Request, error) {
 
 // http is a recorded HTTP request, to where it went.
 func (s Sending) http(vars *variables, digest Digest) (Request, error) {
-	k := s.Kind
 	out, err := s.recorded(vars, digest, false)
 	if err != nil {
 		return Request{}, err
@@ -77,8 +76,8 @@ func (s Sending) http(vars *variables, digest Digest) (Request, error) {
 	if err != nil {
 		return Request{}, err
 	}
-	req := vars.told(Request{HTTP: out}, Request{HTTP: shown}, k.policy.secrets)
-	req.Digest, err = Request{HTTP: shown}.digest(k.policy.secrets)
+	req := vars.told(Request{HTTP: out}, Request{HTTP: shown})
+	req.Digest, err = Request{HTTP: shown}.digest()
 	return req, err
 }
 
@@ -232,7 +231,7 @@ func (s Sending) call(vars *variables) (Request, error) {
 	}
 	whole, _ := expr.ParseTemplate("${input}", expr.ForRequest)
 	m := &mcpRule{tool: strings.TrimPrefix(o.Kind, "mcp."+ds.Name+"."), server: ds, arguments: &expr.Tree{Text: whole}}
-	t := transport{mcp: m, secrets: k.policy.secrets}
+	t := transport{mcp: m}
 	return t.request(vars, "", nil)
 }
 

@@ -240,7 +240,7 @@ func TestWhatIsNotRecordedGoesBackToItsPipeline(t *testing.T) {
 downstreams:
   d: { base: "https://d.example" }
   c: { mcp: { command: [server] } }
-  u: { mcp: { url: "https://u.example/mcp", headers: { Authorization: x } } }
+  u: { mcp: { url: "https://u.example/mcp", headers: { Authorization: "${env.DIGEST_A}" } } }
 kinds:
   k: { downstream: d, resend: here }
   pipe: { downstream: d }

@@ -2,7 +2,6 @@ package policy
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"indoubt/ledger"
@@ -14,26 +13,14 @@ import (
 // nothing, and `cannot_tell` any other that proves nothing. The rest is of the rules for an answer to a write.
 var testWants = []string{"landed", "twice", "different", "not_there", "none", "cannot_tell", "committed", "failed", "uncertain"}
 
-var adviceVerbs = []string{AdviseLook, AdviseConfirm, AdviseRetry, AdviseAbandon, AdviseWait, AdviseLeave}
-
-func classNames() []string {
-	var out []string
-	for c := range prior {
-		out = append(out, string(c))
-	}
-	slices.Sort(out)
-	return out
-}
-
 // TestResult is what became of one case.
 type TestResult struct {
-	Test   Test
-	Got    string
-	Cause  ledger.Cause // why a read cannot tell
-	Why    string       // why, where the result is not plain
-	Advice Advice       // on the operation once this is known
-	OK     bool
-	Steps  []Step // where it failed: what every expression gave, page by page
+	Test  Test
+	Got   string
+	Cause ledger.Cause // why a read cannot tell
+	Why   string       // why, where the result is not plain
+	OK    bool
+	Steps []Step // where it failed: what every expression gave, page by page
 }
 
 // GeneralRule is the outcome of an answer where the kind's own rules say nothing.
@@ -52,16 +39,13 @@ func (k *Kind) RunTests(ctx context.Context, general ...GeneralRule) []TestResul
 
 // Rehearsal is a record of the kind as it looks after its only attempt has come
 // into doubt, for cases and for trying a policy without a ledger.
-func (k *Kind) Rehearsal(input []byte, token string, class ledger.ErrorClass, ended time.Time) ledger.Record {
-	if class == "" {
-		class = ledger.ClassTimeout
-	}
+func (k *Kind) Rehearsal(input []byte, token string, ended time.Time) ledger.Record {
 	began := ended.Add(-time.Second)
 	attempt := ledger.Attempt{ID: "01900000-0000-7000-8000-000000000001", N: 1, KeyWorks: k.KeyWorks(), TokenSent: token != "",
-		StartedAt: began, EndedAt: ended, DeadlineAt: began.Add(k.Deadline), Outcome: ledger.OutcomeUncertain, ErrorClass: class}
+		StartedAt: began, EndedAt: ended, DeadlineAt: began.Add(k.Deadline), Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassTimeout}
 	return ledger.Record{Found: true, Now: ended, Operation: ledger.Operation{
 		ID: "01900000-0000-7000-8000-000000000000", Kind: k.Name, Key: "k-test", Token: token, TokenSent: token != "", Input: input,
-		State: ledger.Uncertain, Doubted: true, ErrorClass: class, AttemptCount: 1,
+		State: ledger.Uncertain, Doubted: true, ErrorClass: ledger.ClassTimeout, AttemptCount: 1,
 		CreatedAt: began, StartedAt: began, EndedAt: ended, DoubtedAt: ended,
 	}, Attempts: []ledger.Attempt{attempt}}
 }
@@ -82,7 +66,7 @@ func (k rehearser) runTest(ctx context.Context, t Test, general []GeneralRule) T
 		out.Got, out.Why = "cannot_tell", err.Error()
 		return out
 	}
-	rec := k.Rehearsal(input, t.Token, t.Class, caseTime)
+	rec := k.Rehearsal(input, t.Token, caseTime)
 	now := k.Late(rec)
 	if t.After != nil {
 		now = caseTime.Add(*t.After)
@@ -90,13 +74,11 @@ func (k rehearser) runTest(ctx context.Context, t Test, general []GeneralRule) T
 	switch t.Want {
 	case "committed", "failed", "uncertain":
 		out.Got, out.Why, out.Steps = k.answerCase(ctx, &rec, t, general)
-		conclude(&rec, out.Got, Found{}, now)
-		out.Advice = k.Advise(rec, now)
 	default:
 		trial := k.Try(ctx, rec, now, t.answers(k.Kind)...)
-		out.Got, out.Cause, out.Why, out.Advice, out.Steps = trial.word, trial.Cause, trial.Reason, trial.Advice, trial.Steps
+		out.Got, out.Cause, out.Why, out.Steps = trial.word, trial.Cause, trial.Reason, trial.Steps
 	}
-	if out.OK = (t.Want == "" || t.Want == out.Got) && (t.Advice == "" || t.Advice == out.Advice.Verb); out.OK {
+	if out.OK = t.Want == out.Got; out.OK {
 		out.Steps = nil
 	}
 	return out

@@ -177,9 +177,9 @@ func againCommand(o ledger.Operation, digest Digest) (Request, error) {
 		out.Argv = append(out.Argv, v)
 		shown.Argv = append(shown.Argv, strings.NewReplacer(plain...).Replace(a))
 	}
-	shows, err := Request{Command: shown}.digest(nil)
+	shows, err := Request{Command: shown}.digest()
 	if err != nil {
 		return Request{}, err
 	}
-	return Request{Command: out, Secrets: secrets.values, Digest: shows, Shown: hide(shown.text(), nil, o.Token, o.KeyToSend()) + "\nin your environment"}, nil
+	return Request{Command: out, Secrets: secrets.values, Digest: shows, Shown: hide(shown.text(), o.Token, o.KeyToSend()) + "\nin your environment"}, nil
 }

@@ -265,9 +265,9 @@ func (d *decoder) expression(n *node, s expr.Scope, want expr.Type) *expr.Expres
 	return e
 }
 
-// placed gives an expression its place, and takes secrets out of its text.
+// placed gives an expression its place.
 func (d *decoder) placed(e *expr.Expression, n *node) {
-	e.Line, e.Column, e.Text = n.line, n.column, d.policy.Withhold(e.Text)
+	e.Line, e.Column = n.line, n.column
 }
 
 func (d *decoder) rule(out **expr.Expression, s expr.Scope, want expr.Type) reader {
@@ -285,12 +285,8 @@ func (d *decoder) template(n *node, s expr.Scope) *expr.Template {
 		d.refuse(n, problem)
 		return nil
 	}
-	for i, p := range t.Parts {
-		if p.Expr != nil {
-			d.placed(p.Expr, n)
-		} else if s == expr.ForOperation {
-			t.Parts[i].Literal = d.policy.Withhold(p.Literal) // what is shown of an operation
-		}
+	for _, e := range t.Expressions() {
+		d.placed(e, n)
 	}
 	return t
 }

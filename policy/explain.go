@@ -22,9 +22,9 @@ func (p *Policy) Explain(kind string) string {
 	case !k.Known:
 		e.line("kind", k.Name, "not listed: `defaults` apply, costs are guesses")
 	case k.Pattern != k.Name:
-		e.line("kind", k.Name, fmt.Sprintf("by %s, %s:%d", k.Pattern, filepath.Base(k.File), k.Line))
+		e.line("kind", k.Name, fmt.Sprintf("by %s, %s", k.Pattern, p.place(k.Line)))
 	default:
-		e.line("kind", k.Name, fmt.Sprintf("%s:%d", filepath.Base(k.File), k.Line))
+		e.line("kind", k.Name, p.place(k.Line))
 	}
 	e.downstream()
 	e.costs()
@@ -32,7 +32,7 @@ func (p *Policy) Explain(kind string) string {
 	e.asking()
 	e.sending()
 	e.machine()
-	return p.Withhold(e.text.String())
+	return e.text.String()
 }
 
 type explanation struct {
@@ -58,23 +58,22 @@ func (k *Kind) Origin(field string) string {
 	if !ok {
 		return "default"
 	}
-	file, line := k.policy.src.at(at.line)
-	place := fmt.Sprintf("%s:%d", filepath.Base(file), line)
-	if own := k.line; k.Known && at.line < own || !k.Known {
+	place := k.policy.place(at.line)
+	if !k.Known || at.line < k.Line {
 		return place + " (defaults)"
 	}
 	return place
 }
 
-// place is where the file says it, "policy.yaml:12".
-func (d *Downstream) place() string { return fmt.Sprintf("%s:%d", filepath.Base(d.File), d.Line) }
+// place is a line of the file, "policy.yaml:12".
+func (p *Policy) place(line int) string { return fmt.Sprintf("%s:%d", filepath.Base(p.file), line) }
 
 func (e *explanation) downstream() {
 	ds := e.kind.Downstream
 	if ds == nil {
 		return
 	}
-	at := ds.place()
+	at := e.kind.policy.place(ds.Line)
 	name, rate := ds.Name, "not limited"
 	if ds.Base != "" {
 		name += ", " + ds.Base
@@ -148,7 +147,7 @@ func (e *explanation) clocks() {
 		if k.Downstream.Replays {
 			remembered += ", which replays its answer"
 		}
-		e.line("key remembered", remembered, k.Downstream.place())
+		e.line("key remembered", remembered, k.policy.place(k.Downstream.Line))
 	} else {
 		e.line("key remembered", "not at all", "default")
 	}

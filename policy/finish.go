@@ -35,7 +35,6 @@ func (d checker) finishKind(k *Kind) {
 // attach gives a request what its downstream knows: address and headers, or
 // the server or database.
 func (d checker) attach(k *Kind, t *transport) {
-	t.secrets = d.policy.secrets
 	if m := t.mcp; m != nil {
 		m.server = d.downstreamFor(k, m.name, "server", "mcp", m.at)
 	}
@@ -161,7 +160,7 @@ func (k *Kind) said(field string) place {
 	if at, ok := k.origins[field]; ok {
 		return place{at, path}
 	}
-	return place{position{k.line, 1}, path}
+	return place{position{k.Line, 1}, path}
 }
 
 func (d checker) lintClocks(k *Kind) {

@@ -3,17 +3,14 @@ package policy
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io/fs"
-	"os"
-	"slices"
 )
 
 // Follower reads a policy again whenever its text has changed. It is used from one
 // goroutine.
 type Follower struct {
 	path   string
-	last   []file
+	last   []byte
 	failed string
 	have   *Policy
 	err    error
@@ -21,23 +18,25 @@ type Follower struct {
 
 // Follow follows the policy at the path from have on, which is of there or the one
 // without a file.
-func Follow(path string, have *Policy) *Follower { return &Follower{path: path, have: have} }
+func Follow(path string, have *Policy) *Follower {
+	return &Follower{path: path, have: have, failed: "not read yet"}
+}
 
 // Now is the policy as it was last good in its files, and why it is not so now. The errors
 // are those of Load; that there is no file is none where there never was one.
 func (f *Follower) Now() (*Policy, error) {
-	files, err := f.read()
+	text, err := content(f.path)
 	failed := ""
 	if err != nil {
 		failed = err.Error()
 	}
-	if failed == f.failed && slices.EqualFunc(files, f.last, func(a, b file) bool { return a.name == b.name && bytes.Equal(a.text, b.text) }) {
+	if failed == f.failed && bytes.Equal(text, f.last) {
 		return f.have, f.err
 	}
-	f.last, f.failed = files, failed
+	f.last, f.failed = text, failed
 	var p *Policy
 	if err == nil {
-		p, err = parse(f.path, files, nil)
+		p, err = Parse(f.path, text)
 	}
 	if f.err = err; f.have.empty && errors.Is(err, fs.ErrNotExist) {
 		f.err = nil
@@ -46,14 +45,4 @@ func (f *Follower) Now() (*Policy, error) {
 		f.have = p
 	}
 	return f.have, f.err
-}
-
-// read takes the content. It reads regular files only: a pipe would block, and gives its
-// text once.
-func (f *Follower) read() ([]file, error) {
-	info, err := os.Stat(f.path)
-	if err == nil && !info.IsDir() && !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("policy: %s is not a regular file", f.path)
-	}
-	return contents(f.path)
 }

@@ -47,7 +47,7 @@ func TestTheLastGoodPolicyStays(t *testing.T) {
 		{"written at last", func() { write(path, good("PLN")) }, "PLN", ""},
 		{"no text at all", func() { write(path, "\x00\xff\xfe\x01binary\x00") }, "PLN", "not UTF-8"},
 		{"100 MB of it", func() { write(path, ""); must(os.Truncate(path, 100<<20)) }, "PLN", "larger than"},
-		{"a directory", func() { must(os.Remove(path)); must(os.Mkdir(path, 0o700)) }, "PLN", "no file in this directory"},
+		{"a directory", func() { must(os.Remove(path)); must(os.Mkdir(path, 0o700)) }, "PLN", "not a regular file"},
 		{"no directory any more", func() { must(os.Remove(path)); write(path, good("CZK")) }, "CZK", ""},
 		{"a link to itself", func() { must(os.Symlink("policy.yaml", other)); must(os.Rename(other, path)) }, "CZK", "policy.yaml"},
 		{"a directory that is swapped by its link", func() {
@@ -72,26 +72,6 @@ func TestTheLastGoodPolicyStays(t *testing.T) {
 			}
 		}
 	}
-}
-
-// All files of a policy are followed, those that come later too.
-func TestEveryFileOfAPolicyIsFollowed(t *testing.T) {
-	dir := t.TempDir()
-	main, more := filepath.Join(dir, "policy.yaml"), filepath.Join(dir, "policy.d", "more.yaml")
-	need.OK(t, os.WriteFile(main, []byte("version: 1\n"), 0o600))
-	need.OK(t, os.Mkdir(filepath.Dir(more), 0o700))
-	f := Follow(main, Default())
-	has := func(what string, kinds int) {
-		t.Helper()
-		need.Equal(t, len(need.Get(f.Now())(t).Kinds()), kinds, what)
-	}
-	has("one file", 0)
-	need.OK(t, os.WriteFile(more, []byte("kinds: { a: {} }\n"), 0o600))
-	has("a new file", 1)
-	need.OK(t, os.WriteFile(more, []byte("kinds: { a: {}, b: {} }\n"), 0o600))
-	has("a change", 2)
-	need.OK(t, os.Remove(more))
-	has("a file that went", 0)
 }
 
 func TestLoadSaysWhatIsWrongWithTheFile(t *testing.T) {

@@ -1,9 +1,7 @@
 package policy
 
 import (
-	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -23,57 +21,10 @@ func (d checker) lintFinds(k *Kind) {
 				fmt.Sprintf(`say the form that only the write has: { it.%s: "<!-- ${token} -->" }`, field))
 		}
 	}
-	if status := candidateStatus(k.Tests); r.final == nil && status != noStatus {
-		d.warn(at, "without `final`, whatever has its mark counts as landed: also what failed, or is not finished"+colon(status),
-			`final: it.status == "succeeded"; final: "true" where only what took effect is there; or cases that show what it finds`)
+	if r.final == nil {
+		d.warn(at, "without `final`, whatever has its mark counts as landed: also what failed, or is not finished",
+			`final: it.status == "succeeded", or final: "true" where only what took effect is there`)
 	}
-}
-
-const noStatus = "none"
-
-// candidateStatus says which status the candidates have that the cases show; noStatus where
-// they have none, and "" where no case shows any.
-func candidateStatus(tests []Test) string {
-	seen := ""
-	for _, t := range tests {
-		for _, page := range t.pages {
-			for _, text := range [][]byte{page.Body, page.Stdout, page.Result, page.Rows} {
-				var v any
-				if json.Unmarshal(text, &v) != nil || v == nil {
-					continue
-				}
-				if of := statusIn(v, false); of != "" {
-					return "the cases show its `" + of + "`"
-				}
-				seen = noStatus
-			}
-		}
-	}
-	return seen
-}
-
-// statusIn is the first field that tells a status, of what is in a list of an answer.
-func statusIn(v any, listed bool) string {
-	switch v := v.(type) {
-	case []any:
-		for _, e := range v {
-			if of := statusIn(e, true); of != "" {
-				return of
-			}
-		}
-	case map[string]any:
-		for _, of := range []string{"status", "state", "phase"} {
-			if _, is := v[of].(string); is && listed {
-				return of
-			}
-		}
-		for _, name := range slices.Sorted(maps.Keys(v)) {
-			if of := statusIn(v[name], listed); of != "" {
-				return of
-			}
-		}
-	}
-	return ""
 }
 
 // freeTexts are the fields in which people write.

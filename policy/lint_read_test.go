@@ -22,17 +22,10 @@ kinds:
     read: { http: { get: /x }, list: body.data, mark: it.ref, final: "it.status == \"done\"", complete: "true" }
 `
 	const final = `, final: "it.status == \"done\""`
-	shows := func(field string) string {
-		return ` }
-    tests: [{ token: indoubt-test, answer: { body: { data: [{ ref: indoubt-test, ` + field + ` }] } }, want: landed }]
-`
-	}
 	for name, tc := range map[string]struct{ old, new, want string }{
 		"nothing lacks":                      {"", "", ""},
 		"an object for each try":             {final, "", "without `final`"},
 		"whatever is there has landed":       {`"it.status == \"done\""`, `"true"`, ""},
-		"no status in the cases":             {final + `, complete: "true" }`, `, complete: "true"` + shows("n: 4"), ""},
-		"a status in the cases":              {final + `, complete: "true" }`, `, complete: "true"` + shows("state: failed"), "its `state`"},
 		"a text that people write":           {"it.ref", "it.text", `{ it.text: "<!-- ${token} -->" }`},
 		"a text below":                       {"it.ref", "it.issue.Body", "`issue.Body` is free text"},
 		"in a form":                          {"mark: it.ref", `mark: { it.text: "<!-- ${token} -->" }`, ""},

@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"indoubt/ledger"
 	"indoubt/ledger/need"
 )
 
@@ -27,12 +26,11 @@ kinds:
 	return strings.Replace(text, old, fresh, 1)
 }
 
-// TestI11_ASecretInThePolicyIsWarnedOfAndNeverShown: wherever it stands, and
+// TestI11_ASecretInThePolicyIsRefusedAndNeverShown: wherever it stands, and
 // whatever else is wrong with the file.
-func TestI11_ASecretInThePolicyIsWarnedOfAndNeverShown(t *testing.T) {
+func TestI11_ASecretInThePolicyIsRefusedAndNeverShown(t *testing.T) {
 	t.Setenv("BOOKS_DSN", "postgres://app@db/books")
 	t.Setenv("PAY_KEY", "from-the-environment")
-	input := `{"n":"1"}`
 	for name, c := range map[string]struct{ place, hidden string }{
 		"a header":               {`base: "https://pay.example" => base: "https://pay.example", headers: { Authorization: "Bearer sk_live_abcdefghijklmnop4242" }`, "sk_live_abcdefghijklmnop4242"},
 		"a header by its name":   {`base: "https://pay.example" => base: "https://pay.example", headers: { Private-Token: "correct-horse-battery" }`, "correct-horse-battery"},
@@ -71,29 +69,9 @@ func TestI11_ASecretInThePolicyIsWarnedOfAndNeverShown(t *testing.T) {
 			if name == "a title" || name == "a link" {
 				text = strings.Replace(text, `", downstream: pay`, "\"\n    downstream: pay", 1)
 			}
-			p := must(t, text)
-			said, warned := "", false
-			for _, w := range p.Warnings() {
-				said += w.Error() + w.Message + w.Excerpt + w.Path
-				warned = warned || strings.Contains(w.Message, "secret") && strings.Contains(w.Hint, "${env.")
-			}
-			need.That(t, warned, "no warning")
-			rec := operation("k", input)
-			k := p.Kind("k")
-			req, err := k.Read.Request(rec, nil)
-			need.OK(t, err)
-			said += req.Shown + p.Explain("k") + k.Title(rec.Operation) + k.Link(rec.Operation)
-			if req.HTTP == nil && req.SQL == nil && req.MCP == nil || strings.HasPrefix(name, "a header") {
-				said += req.Withhold("it said " + c.hidden) // the other side repeats it
-			}
-			trial := k.Try(t.Context(), rec, rec.Now, ledger.Answer{Via: k.Read.Via(), Status: 200, Exited: true, Body: []byte(`{"data":{}}`), Stdout: []byte(`{}`)})
-			for _, s := range trial.Steps {
-				said += s.Expression
-			}
-			for _, reason := range []string{trial.Reason, p.Withhold("a reason with " + c.hidden)} {
-				said += reason
-			}
-			need.That(t, !strings.Contains(said, c.hidden), "it is shown:\n%s", said)
+			_, err := Parse("policy.yaml", []byte(text))
+			need.That(t, err != nil && strings.Contains(err.Error(), "holds a secret that is written out") && strings.Contains(err.Error(), "${env.") &&
+				!strings.Contains(err.Error(), c.hidden), "refused: %v", err)
 
 			// The same beside a mistake in the same line and one in the file.
 			broken := strings.Replace(text, "version: 1", "version: 2", 1)
@@ -122,8 +100,8 @@ func TestI11_RefusedAddressesShowNoPassword(t *testing.T) {
 	}
 }
 
-// TestSecretsByNameAreNotWarnedOf: what is no secret, or stands there by its name.
-func TestSecretsByNameAreNotWarnedOf(t *testing.T) {
+// TestSecretsByNameAreNotRefused: what is no secret, or stands there by its name.
+func TestSecretsByNameAreNotRefused(t *testing.T) {
 	for _, place := range []string{
 		`base: "https://pay.example" => base: "https://pay.example", headers: { Authorization: "Bearer ${env.PAY_KEY}", X-Api-Key: '${file("/run/key")}' }`,
 		`base: "https://pay.example" => base: "https://pay.example", headers: { Authorization: '${"Basic " + base64.encode(bytes("u:" + env.PAY_KEY))}' }`,

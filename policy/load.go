@@ -3,7 +3,6 @@ package policy
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -21,11 +20,12 @@ var builtInWords = map[string]float64{"none": 0, "low": 1, "medium": 10, "high":
 // Parse reads and checks the text of a policy file; name stands in its
 // problems. The error is Errors with all of them.
 func Parse(name string, text []byte) (*Policy, error) {
-	return parse(name, []file{{name, text}}, nil)
+	return parse(name, text, nil)
 }
 
-func parse(name string, files []file, visit func(path string, known []field)) (*Policy, error) {
-	src, root, problems := merged(name, files)
+func parse(name string, text []byte, visit func(path string, known []field)) (*Policy, error) {
+	src := newSource(name, text)
+	root, problems := parseYAML(src, text)
 	if root == nil {
 		if len(problems) == 0 {
 			problems = Errors{{File: name, Message: "the file is empty", Hint: "`indoubt policy init` writes an example; at least: version: 1"}}
@@ -33,14 +33,14 @@ func parse(name string, files []file, visit func(path string, known []field)) (*
 		return nil, problems
 	}
 	p := blank()
-	p.file, p.src, p.files, p.empty = name, src, files, false
+	p.file, p.src, p.text, p.empty = name, src, text, false
 	d := (&decoder{src: src, policy: p, problems: problems, visit: visit}).whole()
-	d.lintSecrets(root)
+	d.refuseSecrets(root)
 	d.file(root)
 	if len(d.problems) > 0 {
 		return nil, d.problems.sorted()
 	}
-	p.digest = digest(root)
+	p.digest = digest(text)
 	p.warnings = d.warnings.sorted()
 	return p, nil
 }
@@ -49,7 +49,7 @@ func parse(name string, files []file, visit func(path string, known []field)) (*
 func Default() *Policy {
 	p := blank()
 	p.empty = true
-	p.digest = digest(&node{kind: scalarNode, text: "built in"})
+	p.digest = digest(nil)
 	d := (&decoder{src: newSource("", nil), policy: p}).whole()
 	d.finishKind(p.defaults)
 	return p
@@ -100,7 +100,6 @@ func (d fileDecoder) file(root *node) {
 		}
 	}
 	if defaults != nil {
-		p.defaults.File, _ = d.src.at(defaults.line)
 		d.kindFields(p.defaults, defaults)
 	}
 	d.entries(downstreams, "a mapping (name: …)", "", d.addDownstream)
@@ -150,8 +149,7 @@ func (d fileDecoder) words(n *node) {
 }
 
 func (d fileDecoder) addDownstream(e entry) {
-	ds := &Downstream{Name: e.name}
-	ds.File, ds.Line = d.src.at(e.value.key.line)
+	ds := &Downstream{Name: e.name, Line: e.value.key.line}
 	var stated []*node // of callers
 	d.fields(e.value,
 		field{"base", func(n *node) { d.base(ds, n) }},
@@ -187,8 +185,7 @@ func (d fileDecoder) addKind(e entry) {
 		return
 	}
 	k := *d.policy.defaults
-	k.Pattern, k.line, k.Known = e.name, e.value.key.line, true
-	k.File, k.Line = d.src.at(k.line)
+	k.Pattern, k.Line, k.Known = e.name, e.value.key.line, true
 	k.origins = maps.Clone(k.origins)
 	if e.value.kind != nullNode {
 		d.kindFields(&k, e.value)
@@ -216,25 +213,10 @@ func (p *Policy) match(name string) *Kind {
 	return best
 }
 
-// digest is the SHA-256 of the content: names sorted, comments, quotes and
-// layout left out. It begins with a version of this form, so that a program
-// that reads the same file differently has other digests.
-func digest(root *node) string {
-	h := sha256.New()
-	h.Write([]byte("indoubt policy 1\n"))
-	if err := json.NewEncoder(h).Encode(canonical(root)); err != nil {
-		panic(err) // only maps, lists and strings come here
-	}
-	return hex.EncodeToString(h.Sum(nil))
-}
-
-func canonical(n *node) any {
-	return n.data(func(n *node) any {
-		if n.number || n.boolean {
-			return json.RawMessage(strconv.Quote("=" + n.text)) // 1 and "1" are two things
-		}
-		return n.text
-	})
+// digest is the SHA-256 of a policy's text, in hex.
+func digest(text []byte) string {
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
 }
 
 func sortedNames[M ~map[string]V, V any](m M) []string {

@@ -265,13 +265,9 @@ func TestUnknownKindFallsBack(t *testing.T) {
 	need.That(t, Default().Empty() && Default().Digest() != "" && !must(t, "version: 1").Empty(), "empty")
 }
 
-func TestDigestIsOfTheContent(t *testing.T) {
-	one := must(t, "version: 1\ncurrency: EUR\nkinds:\n  a: { effect: once, deadline: 2m }\n")
-	same := must(t, "# a comment\ncurrency: \"EUR\"\n\nversion: 1\nkinds: {a: {deadline: '2m', effect: once}}\n")
-	other := must(t, "version: 1\ncurrency: EUR\nkinds:\n  a: { effect: read, deadline: 2m }\n")
-	if one.Digest() != same.Digest() || one.Digest() == other.Digest() || len(one.Digest()) != 64 {
-		t.Error(one.Digest(), same.Digest(), other.Digest())
-	}
+func TestDigestIsOfTheText(t *testing.T) {
+	one := must(t, "version: 1\n")
+	need.That(t, one.Digest() == must(t, "version: 1\n").Digest() && one.Digest() != must(t, "version: 1 # a comment\n").Digest() && len(one.Digest()) == 64, "%s", one.Digest())
 }
 
 func TestScalars(t *testing.T) {

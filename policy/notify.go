@@ -78,8 +78,7 @@ func (d fileDecoder) notifier(e entry) {
 		return
 	}
 	k := *blank().defaults
-	k.Name, k.Deadline, k.policy, k.line = "notify."+e.name, noticeDeadline, d.policy, e.value.key.line
-	k.File, k.Line = d.src.at(k.line)
+	k.Name, k.Deadline, k.policy, k.Line = "notify."+e.name, noticeDeadline, d.policy, e.value.key.line
 	n := &Notifier{Name: e.name, On: NotifyEvents, Kind: &k}
 	t := &n.how
 	fine := d.fields(e.value,

@@ -283,9 +283,7 @@ func (r *Read) effect(ctx context.Context, it expr.Value, one *variables) (e Eff
 		return e, nil
 	}
 	if err == nil {
-		if e.Same, err = r.same.Holds(ctx, one.Names); err == nil && !e.Same {
-			e.Differs = r.differences(ctx, one)
-		}
+		e.Same, err = r.same.Holds(ctx, one.Names)
 	}
 	if err == nil {
 		e.Doubt, err = r.older(ctx, one)

@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -28,7 +27,7 @@ type Policy struct {
 	src         *source // of its text, to find a line; nil without a file
 	empty       bool
 	digest      string
-	files       []file
+	text        []byte // of the file
 	lent        bool
 	currency    string
 	words       map[string]float64
@@ -39,7 +38,6 @@ type Policy struct {
 	order       []string         // patterns in file order
 	notifiers   []*Notifier      // in file order
 	warnings    Errors
-	secrets     []string // written out in the file
 	past        *Past
 }
 
@@ -51,17 +49,11 @@ func (p *Policy) WithHistory(past *Past) *Policy {
 	return &q
 }
 
-// Digest identifies the content of the policy: SHA-256 (hex) of its canonical
-// form, which comments, order and layout do not change.
+// Digest identifies the text of the policy.
 func (p *Policy) Digest() string { return p.digest }
 
-// Files are its files, as text: with their base names, in the order in which they are read.
-func (p *Policy) Files() (all []ledger.PolicyFile) {
-	for _, f := range p.files {
-		all = append(all, ledger.PolicyFile{Name: filepath.Base(f.name), Text: string(f.text)})
-	}
-	return all
-}
+// Text is that of its file.
+func (p *Policy) Text() string { return string(p.text) }
 
 // Lent reports whether the policy was not read from a file of this host, but taken from the
 // ledger: it says what things are called, what they cost and when they are due. Nothing is
@@ -70,25 +62,12 @@ func (p *Policy) Lent() bool { return p.lent }
 
 // Lend makes the policy of a text that was put in force.
 func Lend(text ledger.PolicyText) (*Policy, error) {
-	p, err := OfFiles(fmt.Sprintf("policy %d of the ledger", text.Number), text.Files)
+	p, err := Parse(fmt.Sprintf("policy %d of the ledger", text.Number), []byte(text.Text))
 	if err == nil {
 		p.lent = true
 	}
 	return p, err
 }
-
-// OfFiles makes the policy of the texts of its files; name stands for all of them in its
-// problems. The errors are those of Parse.
-func OfFiles(name string, texts []ledger.PolicyFile) (*Policy, error) {
-	var files []file
-	for _, f := range texts {
-		files = append(files, file{f.Name, []byte(f.Text)})
-	}
-	return parse(name, files, nil)
-}
-
-// Secret reports whether a secret is written out in a file of the policy.
-func (p *Policy) Secret() bool { return len(p.secrets) > 0 }
 
 // Currency is what costs are counted in, "USD" unless the file says otherwise.
 func (p *Policy) Currency() string { return p.currency }
@@ -204,9 +183,7 @@ type Kind struct {
 // Entry is where the file says what applies to a kind.
 type Entry struct {
 	Pattern string // what matched in the file, "" for the defaults
-	File    string
 	Line    int
-	line    int  // counted over all files
 	Known   bool // false: no pattern matched, the defaults apply
 
 	origins map[string]position // dotted field → where it was said; absent: built in
@@ -266,7 +243,6 @@ type Downstream struct {
 	Callers       []string // headers that say who asks, each another one's where it differs; nil: not stated
 	SameAccount   bool     // all credentials lead to one account, so that another one is the same caller's
 	Via           string   // what it is: "http", "mcp" or "sql"; "" where only commands or pipelines reach it
-	File          string
 	Line          int
 
 	outage ledger.Burst
@@ -310,14 +286,12 @@ func (t TokenRule) Stated() bool { return t.Into != "" || t.Append != "" || t.Ar
 
 // Test is one case of the kind's `tests:`, run by `policy test`.
 type Test struct {
-	Name   string
-	Input  any
-	Token  string
-	Class  ledger.ErrorClass // how the answer to the write failed to come
-	After  *time.Duration    // from the attempt's end to the read; nil: as long as the clocks need
-	Want   string            // one of testWants, "" when only advice is wanted
-	Advice string            // the verb wanted; "" for any
-	Line   int
+	Name  string
+	Input any
+	Token string
+	After *time.Duration // from the attempt's end to the read; nil: as long as the clocks need
+	Want  string         // one of testWants
+	Line  int
 
 	pages []SavedAnswer // what is answered, page by page
 }

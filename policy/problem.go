@@ -54,7 +54,7 @@ func (e Errors) Error() string {
 
 func (e Errors) sorted() Errors {
 	slices.SortStableFunc(e, func(a, b Problem) int {
-		return cmp.Or(strings.Compare(a.File, b.File), a.Line-b.Line, a.Column-b.Column)
+		return cmp.Or(a.Line-b.Line, a.Column-b.Column)
 	})
 	return e
 }
@@ -84,23 +84,6 @@ type source struct {
 	name    string
 	lines   []string
 	secrets []string // written out in it
-	files   []span   // that it is made of; none: it is one
-}
-
-// span is a file, and how many lines come before it.
-type span struct {
-	name  string
-	lines int
-}
-
-// at is the file that a line is in, and its number there.
-func (s *source) at(line int) (string, int) {
-	for _, f := range slices.Backward(s.files) {
-		if line > f.lines {
-			return f.name, line - f.lines
-		}
-	}
-	return s.name, line
 }
 
 func newSource(name string, text []byte) *source {
@@ -136,8 +119,7 @@ func (s *source) excerpt(at position) string {
 			mark.WriteString(strings.Repeat(" ", utf8.RuneCountInString(text)))
 		}
 	}
-	_, shownLine := s.at(at.line)
-	number := fmt.Sprintf("%5d", shownLine)
+	number := fmt.Sprintf("%5d", at.line)
 	return fmt.Sprintf("%s | %s\n%s | %s^", number, strings.TrimRight(shown.String(), " "), strings.Repeat(" ", len(number)), mark.String())
 }
 
@@ -157,9 +139,8 @@ func painted(line string, secrets []string) string {
 
 // problem makes a problem at a place of the file.
 func (s *source) problem(at place, message, hint string) Problem {
-	fit := func(text string) string { return visible(hide(text, s.secrets)) }
-	file, line := s.at(at.line)
-	return Problem{File: file, Line: line, Column: at.column, Path: fit(at.path), Message: fit(message), Excerpt: s.excerpt(at.position), Hint: fit(hint)}
+	fit := func(text string) string { return visible(hide(withhold(text, s.secrets))) }
+	return Problem{File: s.name, Line: at.line, Column: at.column, Path: fit(at.path), Message: fit(message), Excerpt: s.excerpt(at.position), Hint: fit(hint)}
 }
 
 // visible writes out what a terminal would act on or hide (I11).

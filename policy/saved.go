@@ -115,23 +115,18 @@ func (d requestDecoder) savedAnswer(n *node) (s SavedAnswer) {
 }
 
 func (d requestDecoder) test(item *node) Test {
-	t := Test{Token: "indoubt-test"}
-	_, t.Line = d.src.at(item.line)
-	class := ""
+	t := Test{Token: "indoubt-test", Line: item.line}
 	page := func(n *node) { t.pages = append(t.pages, d.savedAnswer(n)) }
 	d.fields(item,
 		field{"name", d.text(&t.Name)},
 		field{"input", func(n *node) { t.Input = plainValue(n) }},
 		field{"token", d.text(&t.Token)},
-		field{"class", d.choice(&class, classNames()...)},
 		field{"after", d.bound(&t.After)},
 		field{"want", d.choice(&t.Want, testWants...)},
-		field{"advice", d.choice(&t.Advice, adviceVerbs...)},
 		field{"answer", page},
 		field{"pages", func(n *node) { d.each(n, "a list of answers", "pages: [{ body: … }, { body: … }]", page) }},
 	)
-	t.Class = ledger.ErrorClass(class)
-	if item.kind == mappingNode && t.Want == "" && t.Advice == "" {
+	if item.kind == mappingNode && t.Want == "" {
 		d.fail(item.place, "does not say what it wants", "want: "+either(testWants))
 	}
 	return t

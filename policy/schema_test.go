@@ -44,7 +44,7 @@ kinds:
     read: { http: { get: /x, query: { t: "${token}" } }, list: body, mark: it.t, next: body.next, stable: true }
     answer: { committed: status == 200 }
     tests:
-      - { name: n, input: { a: 1 }, token: t, class: reset, after: 3m, want: none, advice: wait, pages: [{ status: 200, headers: { A: b }, body: [] }] }
+      - { name: n, input: { a: 1 }, token: t, after: 3m, want: none, pages: [{ status: 200, headers: { A: b }, body: [] }] }
       - { answer: { content: [], structured: {}, isError: true, error: { code: -32602, message: m }, rows: [], exit: 1, stdout: x }, want: cannot_tell }
   again:
     downstream: web
@@ -121,7 +121,7 @@ func at(root object, path string) []object {
 func TestTheSchemaKnowsEveryFieldTheDecoderReads(t *testing.T) {
 	root := schemaObject(t)
 	visited := map[string]bool{}
-	p, err := parse("policy.yaml", []file{{"everything", []byte(everything)}}, func(path string, known []field) {
+	p, err := parse("policy.yaml", []byte(everything), func(path string, known []field) {
 		want, got := map[string]bool{}, map[string]bool{}
 		for _, f := range known {
 			if _, refused := notInDefaults[f.name]; !refused || path != "defaults" {
@@ -167,7 +167,7 @@ func TestTheSchemaKnowsEveryFieldTheDecoderReads(t *testing.T) {
 		}
 	}
 	walk(any(root))
-	for word, want := range map[string][]string{"want": testWants, "advice": adviceVerbs, "class": classNames()} {
+	for word, want := range map[string][]string{"want": testWants} {
 		got := []string{}
 		for _, v := range root["$defs"].(object)["test"].(object)["properties"].(object)[word].(object)["enum"].([]any) {
 			got = append(got, v.(string))

@@ -34,19 +34,14 @@ var uses = map[string]use{
 
 // secretLint looks for secrets that are written out.
 type secretLint struct {
-	d     *decoder
 	found secretBox
-	said  []func() // the warnings: each shows its line, and so waits until all secrets are known
+	in    []*node
 }
 
-func (l *secretLint) warn(n *node, message, hint string) {
-	l.said = append(l.said, func() { l.d.warn(n.place, message, hint) })
-}
-
-// lintSecrets warns of secrets and keeps them. It runs before the file is decoded, so
+// refuseSecrets refuses secrets that are written out. It runs before the file is decoded, so
 // that no problem shows them.
-func (d checker) lintSecrets(root *node) {
-	l := &secretLint{d: d.decoder}
+func (d checker) refuseSecrets(root *node) {
+	l := &secretLint{}
 	for _, e := range root.entries {
 		if e.value.kind == mappingNode && (e.name == "kinds" || e.name == "downstreams" || e.name == "notify") {
 			for _, own := range e.value.entries { // the name means nothing here
@@ -57,9 +52,9 @@ func (d checker) lintSecrets(root *node) {
 		l.walk(e.value, e.name, elsewhere)
 	}
 	longestFirst(l.found.values)
-	d.policy.secrets, d.src.secrets = l.found.values, l.found.values
-	for _, say := range l.said {
-		say()
+	d.src.secrets = l.found.values
+	for _, n := range l.in {
+		d.fail(n.place, "holds a secret that is written out", "renew it, and name one where something is sent: ${env.NAME} or ${file(\"/path\")}; the file is kept in git")
 	}
 }
 
@@ -79,7 +74,9 @@ func (l *secretLint) walk(n *node, name string, in use) {
 			l.walk(item, own, in)
 		}
 	case scalarNode:
-		l.scalar(n, name, in)
+		if l.look(n.text, name, in) {
+			l.in = append(l.in, n)
+		}
 	}
 }
 
@@ -95,18 +92,6 @@ func below(in use, e entry) use {
 	return own
 }
 
-func (l *secretLint) scalar(n *node, name string, in use) {
-	before := len(l.found.values)
-	short := l.look(n.text, name, in)
-	if short || len(l.found.values) > before {
-		hint := "write ${env.NAME} or ${file(\"/path\")} instead, and renew it: the file is kept in git"
-		if in == elsewhere {
-			hint = "take it out and renew it: secrets are named where something is sent, as ${env.NAME}"
-		}
-		l.warn(n, "holds a secret that is written out", hint)
-	}
-}
-
 // look keeps the secrets in a text. It reports whether there was one, also one that is
 // too short to be kept.
 func (l *secretLint) look(text, name string, in use) (any bool) {
@@ -118,10 +103,7 @@ func (l *secretLint) look(text, name string, in use) (any bool) {
 		return v
 	}
 	redact.Replace(text, keep)
-	for _, v := range passwords(text, in) {
-		keep(v)
-	}
-	for _, v := range namedSecrets(text, name, in) {
+	for _, v := range append(passwords(text, in), namedSecrets(text, name, in)...) {
 		keep(v)
 	}
 	return any
@@ -254,14 +236,12 @@ func withhold(text string, secrets []string) string {
 	return text
 }
 
-// Withhold is a text without the secrets that are written out in the file, and
-// without what looks like one.
-func (p *Policy) Withhold(text string) string { return hide(text, p.secrets) }
+// Withhold is a text without what looks like a secret.
+func Withhold(text string) string { return hide(text) }
 
-// hide is a text without the given secrets and without what looks like one. A secret's
-// name stays, and so do the given words that are not secrets.
-func hide(text string, secrets []string, none ...string) string {
-	return redact.Replace(withhold(text, secrets), func(v string) string {
+// hide is Withhold, but for the given words, which are none. A secret's name stays.
+func hide(text string, none ...string) string {
+	return redact.Replace(text, func(v string) string {
 		if strings.HasPrefix(v, "${") || slices.Contains(none, v) {
 			return v
 		}

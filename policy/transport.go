@@ -32,8 +32,7 @@ type transport struct {
 	command *commandRule
 	mcp     *mcpRule
 	sql     *sqlRule
-	secrets []string // written out in the policy
-	reads   bool     // it is that of a check
+	reads   bool // it is that of a check
 }
 
 // way is the way that is set; nil for none.
@@ -82,11 +81,11 @@ func (t *transport) request(vars *variables, keyHeader string, cursor any) (Requ
 		return Request{}, err
 	}
 	if !t.reads { // a read is not agreed to beforehand
-		if out.Digest, err = shown.digest(t.secrets); err != nil {
+		if out.Digest, err = shown.digest(); err != nil {
 			return Request{}, err
 		}
 	}
-	return vars.told(out, shown, t.secrets), nil
+	return vars.told(out, shown), nil
 }
 
 // unseen renders once, and not what is shown of it.
@@ -99,10 +98,10 @@ func (t *transport) unseen(vars *variables, keyHeader string) (Request, error) {
 }
 
 // told adds to a request what a person is told of it, and what must never be shown.
-func (v *variables) told(out, shown Request, secrets []string) Request {
-	out.Secrets = append(v.secrets.values, secrets...)
+func (v *variables) told(out, shown Request) Request {
+	out.Secrets = v.secrets.values
 	o := v.rec.Operation
-	out.Shown = hide(shown.message().text(), secrets, o.Token, o.KeyToSend())
+	out.Shown = hide(shown.message().text(), o.Token, o.KeyToSend())
 	return out
 }
 
@@ -189,14 +188,13 @@ func (r Request) message() message {
 	return r.SQL
 }
 
-// digest is the Digest of a request as it is shown, without the secrets that are
-// written out in the policy.
-func (r Request) digest(secrets []string) (string, error) {
+// digest is the Digest of a request as it is shown.
+func (r Request) digest() (string, error) {
 	text, err := json.Marshal(r.message().parts())
 	if err != nil {
 		return "", fmt.Errorf("digest of the request: %w", err)
 	}
-	sum := sha256.Sum256([]byte(withhold(string(text), secrets)))
+	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:]), nil
 }
 
@@ -274,7 +272,6 @@ type Found struct {
 type Effect struct {
 	Receipt string
 	Same    bool            // it is what was asked for; otherwise it is different
-	Differs string          // how another one differs, in one sentence; "" where that cannot be told
 	Value   json.RawMessage // as the other side shows it; nil for a state
 	Answer  json.RawMessage // what the policy's `answer` makes of it; nil where it says nothing
 	Doubt   string          // why it settles nothing: it looks older, or is not finished; "" when it counts

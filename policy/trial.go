@@ -13,8 +13,7 @@ import (
 	"indoubt/policy/expr"
 )
 
-// Trial is the result of one read's answers: a verdict, its reason, and the advice
-// before it is settled. `not_there` assumes that the check finds other operations on each
+// Trial is the result of one read's answers: a verdict and its reason. `not_there` assumes that the check finds other operations on each
 // side of this one; what is found assumes that the negative control holds and that no
 // other operation has the same name. Only the engine checks those.
 type Trial struct {
@@ -22,8 +21,7 @@ type Trial struct {
 	Verdict ledger.Verdict
 	Cause   ledger.Cause // why it cannot tell
 	Reason  string       // one sentence
-	Advice  Advice
-	Steps   []Step // what every expression gave, page by page
+	Steps   []Step       // what every expression gave, page by page
 
 	word string // of testWants
 }
@@ -38,11 +36,6 @@ func (k *Kind) Try(ctx context.Context, rec ledger.Record, now time.Time, answer
 	default:
 		t.Verdict = ledger.Verdict(t.word)
 	}
-	rec.Attempts = slices.Clone(rec.Attempts)
-	if rec.Operation.State == ledger.Uncertain {
-		conclude(&rec, t.word, t.Found, now)
-	}
-	t.Advice = k.Advise(rec, now)
 	return t
 }
 
@@ -91,42 +84,6 @@ func (t *Trial) pages(ctx context.Context, k *Kind, rec ledger.Record, answers [
 			return
 		}
 	}
-}
-
-// conclude brings a record to where a result leads, before it is settled.
-func conclude(rec *ledger.Record, got string, f Found, now time.Time) {
-	o := &rec.Operation
-	read := ledger.Read{BeganAt: now, EndedAt: now, Verdict: ledger.CannotTell}
-	switch got {
-	case "landed":
-		o.Verdict, o.Receipts = ledger.Landed, receiptsOf(f)
-	case "twice":
-		o.Verdict, o.Conflict, o.Receipts = ledger.Twice, ledger.Duplicate, receiptsOf(f)
-	case "different":
-		o.Verdict, o.Conflict, o.Receipts = ledger.Different, ledger.DifferentConflict, receiptsOf(f)
-	case "not_there":
-		o.State, o.Verdict, read.Verdict = ledger.Failed, ledger.NotThere, ledger.NotThere
-		rec.Attempts[0].Proof = ledger.ProofNotThere
-	case "none":
-		read.Cause = ledger.CauseNone
-	case "committed":
-		o.State = ledger.Committed
-	case "failed":
-		rec.Attempts[len(rec.Attempts)-1].Outcome = ledger.OutcomeFailed
-		rec.Attempts[len(rec.Attempts)-1].Proof = ledger.Refused
-	}
-	if got != "committed" && got != "failed" {
-		rec.Reads = append(rec.Reads, read)
-	}
-}
-
-func receiptsOf(f Found) (out []string) {
-	for _, e := range f.Effects {
-		if e.Receipt != "" {
-			out = append(out, e.Receipt)
-		}
-	}
-	return out
 }
 
 // Step is one expression of a read and what it gave.

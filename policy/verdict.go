@@ -90,7 +90,7 @@ func Judge(by Identity, f Findings, p Proof) Judgement {
 	case !f.Effects[0].Same && rest != "":
 		return cannotTell(cause, "found one that differs, and there may be more: %s", rest)
 	case !f.Effects[0].Same:
-		j = Judgement{Verdict: ledger.Different, Reason: "found one, but it is not what was asked: " + Listed(f.Effects) + colon(f.Effects[0].Differs)}
+		j = Judgement{Verdict: ledger.Different, Reason: "found one, but it is not what was asked: " + Listed(f.Effects)}
 	default:
 		j = Judgement{Verdict: ledger.Landed, Reason: "found " + Listed(f.Effects)}
 		if rest != "" {

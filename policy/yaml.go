@@ -73,7 +73,7 @@ func parseYAML(src *source, text []byte) (root *node, problems Errors) {
 		return Errors{{File: src.name, Message: message, Hint: hint}}
 	}
 	if len(text) > maxFile {
-		return nil, whole(fmt.Sprintf("the file is larger than %d KiB", maxFile>>10), "put some of its kinds into another file of a directory")
+		return nil, whole(fmt.Sprintf("the file is larger than %d KiB", maxFile>>10), "leave out what no one uses")
 	}
 	if !utf8.Valid(text) {
 		return nil, whole("the file is not UTF-8 text", "save it as UTF-8: iconv -t utf-8")

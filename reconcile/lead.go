@@ -60,7 +60,7 @@ func (e *reader) onlyReads(ctx context.Context) bool {
 	did := x.looks
 	inForce, err := e.o.Store.Policy(ctx, x.inForce)
 	if err == nil {
-		x.inForce, x.inForce.Files = inForce, nil
+		x.inForce, x.inForce.Text = inForce, ""
 		x.looks = pol.Lent() || inForce.Number > 0 && inForce.Digest != pol.Digest()
 		err = e.takeLead(ctx, pol)
 	}
@@ -250,10 +250,10 @@ func (e *reader) OnlyReads() bool {
 // other's work.
 func (e *reader) apply(ctx context.Context) {
 	pol := e.policy()
-	if pol.Empty() || pol.Lent() || pol.Secret() { // a secret would stand in the history
+	if pol.Empty() || pol.Lent() {
 		return
 	}
-	first := ledger.PolicyText{Number: 1, Digest: pol.Digest(), Files: pol.Files(),
+	first := ledger.PolicyText{Number: 1, Digest: pol.Digest(), Text: pol.Text(),
 		Actor: e.o.Actor, Reason: "none was in force", ChangeID: ledger.NewID()}
 	if had, err := e.o.Store.Policy(ctx, ledger.PolicyText{}); err == nil && had.Number == 0 {
 		if err := e.o.Store.ApplyPolicy(ctx, first); err != nil {

@@ -48,7 +48,7 @@ func (e *reader) read(ctx context.Context, k *policy.Kind, rec ledger.Record) fi
 		cursor = f.Add(found, e.maxPages)
 		for i := range f.Effects[before:] {
 			effect := &f.Effects[before+i]
-			effect.Receipt, effect.Differs = f.evidence.clean.text(effect.Receipt), f.evidence.clean.text(effect.Differs)
+			effect.Receipt = f.evidence.clean.text(effect.Receipt)
 			effect.Doubt = f.evidence.clean.text(effect.Doubt)
 			f.evidence.effect(*effect)
 		}

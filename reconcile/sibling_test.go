@@ -240,7 +240,7 @@ func TestI6_ASiblingIsAskedForAsTheCheckWas(t *testing.T) {
 			}
 			return false
 		}, "cache"},
-		"with another secret": {with(askPolicy, `"Bearer ${env.PAY_KEY}"`, `"Bearer sesame-key", X-Account: "${file(\"`+secret+`\")}"`), func(own bool, _ http.ResponseWriter, _ *http.Request) bool {
+		"with another secret": {with(askPolicy, `"Bearer ${env.PAY_KEY}"`, `"Bearer ${env.PAY_KEY}", X-Account: "${file(\"`+secret+`\")}"`), func(own bool, _ http.ResponseWriter, _ *http.Request) bool {
 			if own {
 				write("this-account")
 			}

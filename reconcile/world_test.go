@@ -370,7 +370,7 @@ func (w *world) policy(text string) {
 		return
 	}
 	if last := need.Get(w.store.Policy(w.ctx, ledger.PolicyText{}))(w); last.Number > 0 { // and rolled out
-		need.OK(w, w.store.ApplyPolicy(w.ctx, ledger.PolicyText{Number: last.Number + 1, Digest: p.Digest(), Files: p.Files(), Actor: maya, Reason: "edited", ChangeID: ledger.NewID()}))
+		need.OK(w, w.store.ApplyPolicy(w.ctx, ledger.PolicyText{Number: last.Number + 1, Digest: p.Digest(), Text: p.Text(), Actor: maya, Reason: "edited", ChangeID: ledger.NewID()}))
 	}
 }
 

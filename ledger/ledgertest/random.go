@@ -283,7 +283,7 @@ func (f *fuzzed) told() sets {
 		return s.with("op", "0", "verb", "'prune'", "about", "'file:x'")
 	case 1:
 		return s.with("op", "0", "verb", "'policy'", "about", "'policy'", "version", pick(f.r, "1", "2", "3"), "facts",
-			`'{"detail":{"digest":"`+pick(f.r, "d", "e")+`","files":[]}}'`)
+			`'{"detail":{"digest":"`+pick(f.r, "d", "e")+`","text":""}}'`)
 	case 2:
 		return s.with("op", f.any("op", "seq"), "verb", "'look'", "facts", `'{"read":{"verdict":"`+pick(f.r, "not_there", "landed")+
 			`","digest":"d"}}'`)

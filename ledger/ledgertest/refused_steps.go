@@ -270,15 +270,15 @@ var refusedSteps = []refusedStep{
 	// The policy.
 	{"!a policy of a number to come", "a policy is put in force", []string{
 		event(", machine, version, about, facts", `0, 'y1', 'policy', 'ann', 0, 7, 'policy',
-		'{"detail":{"digest":"d","files":[]}}'`)}},
+		'{"detail":{"digest":"d","text":""}}'`)}},
 	{"!a policy without a text", "a policy is put in force", []string{
 		event(", machine, version, about, facts", `0, 'y1', 'policy', 'ann', 0, 1, 'policy',
 		'{"detail":{"digest":"d"}}'`)}},
 	{"!a policy of a machine", "a policy is put in force", []string{event(", version, about, facts", `0, 'y1', 'policy', 'ann', 1, 'policy',
-		'{"detail":{"digest":"d","files":[]}}'`)}},
+		'{"detail":{"digest":"d","text":""}}'`)}},
 	{"policies", "", []string{event(", machine, version, about, facts", `0, 'y1', 'policy', 'ann', 0, 1, 'policy',
-		'{"detail":{"digest":"d","files":[]}}'`),
-		event(", machine, version, about, facts", `0, 'y2', 'policy', 'ann', 0, 2, 'policy', '{"detail":{"digest":"e","files":[]}}'`)}},
+		'{"detail":{"digest":"d","text":""}}'`),
+		event(", machine, version, about, facts", `0, 'y2', 'policy', 'ann', 0, 2, 'policy', '{"detail":{"digest":"e","text":""}}'`)}},
 	{"!a begin under an older one", "this was begun under an older", []string{
 		born("y", "y", "") + ` RETURNING 1`, `!`, strings.Replace(born("y3", "y3", ""),
 			`"sender"`, `"policy":1,"sender"`, 1)}},

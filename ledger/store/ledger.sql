@@ -214,7 +214,7 @@ CREATE VIEW settle (   -- INSERT after the answer; attempt is the operation's id
 - what is asked for is said when an operation begins: input, command and request never change
   NEW.op <> 0 AND NOT (NEW.before = '' AND NEW.state = 'pending') AND (coalesce(NEW.payload -> 'op' ->> 'input', '[redacted]') <> '[redacted]' OR coalesce(NEW.payload -> 'op' ->> 'command', NEW.payload -> 'op' ->> 'request') IS NOT NULL)
 - a policy is put in force by a person, with its digest and files, under the next number
-  (NEW.verb = 'policy' OR NEW.about = 'policy') AND NOT (NEW.op = 0 AND NEW.verb = 'policy' AND NEW.about = 'policy' AND NEW.machine = 0 AND NEW.facts -> 'detail' ->> 'digest' IS NOT NULL AND NEW.facts -> 'detail' ->> 'files' IS NOT NULL AND NEW.version = 1 + coalesce((SELECT p.version FROM {schema}ev p WHERE p.about = 'policy' AND p.about <> '' ORDER BY p.seq DESC LIMIT 1), 0))
+  (NEW.verb = 'policy' OR NEW.about = 'policy') AND NOT (NEW.op = 0 AND NEW.verb = 'policy' AND NEW.about = 'policy' AND NEW.machine = 0 AND NEW.facts -> 'detail' ->> 'digest' IS NOT NULL AND NEW.facts -> 'detail' ->> 'text' IS NOT NULL AND NEW.version = 1 + coalesce((SELECT p.version FROM {schema}ev p WHERE p.about = 'policy' AND p.about <> '' ORDER BY p.seq DESC LIMIT 1), 0))
 - what this policy says proves nothing: another one is in force
   coalesce(NEW.facts -> 'read' ->> 'verdict', '') = 'not_there' AND coalesce(NEW.facts -> 'read' ->> 'digest', '') <> coalesce((SELECT p.facts -> 'detail' ->> 'digest' FROM {schema}ev p WHERE p.about = 'policy' AND p.about <> '' ORDER BY p.seq DESC LIMIT 1), NEW.facts -> 'read' ->> 'digest', '')
 @refuse ev UPDATE

@@ -64,39 +64,23 @@ func ParseTemplate(text string, s Scope) (*Template, *Problem) {
 
 // closing finds the `}` that ends an expression, or -1.
 func closing(s string) int {
-	end := -1
-	outside(s, "{", "}", func(i, depth int) bool {
-		if depth < 0 {
-			end = i
-		}
-		return depth >= 0
-	})
-	return end
-}
-
-// outside calls see for every byte outside of strings, with how many brackets are open
-// after it, until see returns false. It reports false where a string does not end.
-func outside(s, open, shut string, see func(i, depth int) bool) bool {
-	depth := 0
-	for i := 0; i < len(s); i++ {
-		switch c := s[i]; {
-		case c == '"' || c == '\'':
+	for i, depth := 0, 0; i < len(s); i++ {
+		switch s[i] {
+		case '"', '\'':
 			n := quoted(s[i:], i > 0 && (s[i-1] == 'r' || s[i-1] == 'R'))
 			if n < 0 {
-				return false
+				return -1
 			}
 			i += n - 1
-			continue
-		case strings.IndexByte(open, c) >= 0:
+		case '{':
 			depth++
-		case strings.IndexByte(shut, c) >= 0:
-			depth--
-		}
-		if !see(i, depth) {
-			break
+		case '}':
+			if depth--; depth < 0 {
+				return i
+			}
 		}
 	}
-	return true
+	return -1
 }
 
 // quoted is the length of the string literal s begins with, or -1.

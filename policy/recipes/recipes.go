@@ -123,12 +123,7 @@ func (e *UnknownError) Error() string { return fmt.Sprintf("there is no recipe %
 // head that every file begins with. What two of them say in the same words is
 // said once. Errors: *UnknownError; a downstream or kind that two recipes say
 // differently.
-func Merge(names ...string) ([]byte, error) { return merge(head(), names) }
-
-// Beside is Merge for a further file of a policy: the head stands in the first one.
-func Beside(names ...string) ([]byte, error) { return merge("version: 1\n", names) }
-
-func merge(head string, names []string) ([]byte, error) {
+func Merge(names ...string) ([]byte, error) {
 	sections := []string{"downstreams", "kinds"}
 	said := map[string]string{} // section.name → text
 	from := map[string]string{}
@@ -160,7 +155,7 @@ func merge(head string, names []string) ([]byte, error) {
 		}
 	}
 	var out strings.Builder
-	out.WriteString(head)
+	out.WriteString(head())
 	for _, section := range sections {
 		if body[section] != "" {
 			out.WriteString("\n" + section + ":\n" + strings.TrimPrefix(body[section], "\n"))

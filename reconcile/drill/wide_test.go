@@ -181,7 +181,7 @@ func (u *wide) apply(p *policy.Policy) {
 	u.others.Store(u.policy.Load())
 	u.policy.Store(p)
 	u.number++
-	u.must(u.store.ApplyPolicy(u.ctx, ledger.PolicyText{Number: u.number, Digest: p.Digest(), Files: p.Files(), Actor: someone,
+	u.must(u.store.ApplyPolicy(u.ctx, ledger.PolicyText{Number: u.number, Digest: p.Digest(), Text: p.Text(), Actor: someone,
 		Reason: "to try it", ChangeID: ledger.NewID()}), "put a policy in force")
 	u.tell("policy %d is in force", u.number)
 }

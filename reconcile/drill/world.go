@@ -124,7 +124,7 @@ func (w *World) moved(ctx context.Context) error {
 	if err != nil || last.Number == 0 || last.Digest == w.policy.Digest() {
 		return err
 	}
-	return w.store.ApplyPolicy(ctx, ledger.PolicyText{Number: last.Number + 1, Digest: w.policy.Digest(), Files: w.policy.Files(),
+	return w.store.ApplyPolicy(ctx, ledger.PolicyText{Number: last.Number + 1, Digest: w.policy.Digest(), Text: w.policy.Text(),
 		Actor: ledger.Actor{Name: "demo"}, Reason: "the demo's downstream has another address now", ChangeID: ledger.NewID()})
 }
 

@@ -189,7 +189,7 @@ func (a *app) policy() (*policy.Policy, error) {
 	if now.broken != nil {
 		return nil, now.broken
 	}
-	if _, err := policy.Files(path); named && errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(path); named && errors.Is(err, fs.ErrNotExist) {
 		return nil, &failure{Code: "no_file", Message: "no policy file at " + short(path),
 			Hint: "check --policy / INDOUBT_POLICY, or write one: indoubt policy init"}
 	}

@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -143,7 +142,7 @@ func (l *livePolicy) look(ctx context.Context) {
 			now.differs = l.difference(force)
 		}
 	}
-	now.force.Files = nil
+	now.force.Text = ""
 	l.mu.Lock()
 	l.known = now
 	l.mu.Unlock()
@@ -245,12 +244,11 @@ const maxKept = 4
 
 // keep keeps a policy of this host that is in force. One that cannot be kept has its file.
 func (k keptPolicies) keep(p *policy.Policy) {
-	name := filepath.Join(string(k), p.Digest()+".json")
+	name := filepath.Join(string(k), p.Digest()+".yaml")
 	if k == "" || exists(name) || os.MkdirAll(string(k), 0o700) != nil {
 		return
 	}
-	text, err := json.Marshal(p.Files())
-	if err != nil || os.WriteFile(name+".new", text, 0o600) != nil || os.Rename(name+".new", name) != nil {
+	if os.WriteFile(name+".new", []byte(p.Text()), 0o600) != nil || os.Rename(name+".new", name) != nil {
 		return
 	}
 	entries, err := os.ReadDir(string(k))
@@ -275,12 +273,7 @@ func (k keptPolicies) of(digest string) *policy.Policy {
 	if k == "" || strings.ContainsFunc(digest, func(r rune) bool { return !strings.ContainsRune("0123456789abcdef", r) }) {
 		return nil
 	}
-	text, err := os.ReadFile(filepath.Join(string(k), digest+".json"))
-	var files []ledger.PolicyFile
-	if err != nil || json.Unmarshal(text, &files) != nil {
-		return nil
-	}
-	p, err := policy.OfFiles("the policy as it was", files)
+	p, err := policy.Load(filepath.Join(string(k), digest+".yaml"))
 	if err != nil || p.Digest() != digest {
 		return nil
 	}

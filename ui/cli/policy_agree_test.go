@@ -183,7 +183,7 @@ func TestPolicyTestShowsWhatAFailingCaseEvaluates(t *testing.T) {
       - { name: somebody else's, input: { case: 1, amount: 1 }, answer: { body: { data: [{ t: indoubt-test, id: a, amount: 2 }], more: false } }, want: landed }
 `)
 	_, out, _ := b.run("policy", "test")
-	for _, want := range []string{"verdict wanted landed, got cannot_tell: it.amount == input.amount: the candidate has no `amount`",
+	for _, want := range []string{"        wanted landed, got cannot_tell: it.amount == input.amount: the candidate has no `amount`",
 		"same     it.amount == input.amount", "→ error:", "→ false", `list     status == 200 ? body.data : []`, `→ [{"amount":2,"id":"a","t":"indoubt-test"}]`} {
 		need.That(t, strings.Contains(out, want), "%q is missing:\n%s", want, out)
 	}

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -112,11 +113,11 @@ func (c policyCommand) apply(ctx context.Context, reason string, dryRun bool) er
 	if err != nil {
 		return err
 	}
-	data := appliedJSON{last.Number, last.Digest, p.Path(), difference(last.Files, p.Files()), []left{}}
+	data := appliedJSON{last.Number, last.Digest, p.Path(), difference(last, p), []left{}}
 	if last.Digest == p.Digest() {
 		return c.done(effectNoop, data, func(w *safe.Writer) { w.Printf("in force already as number %d\n", last.Number) })
 	}
-	was, err := policy.OfFiles("the one in force", last.Files)
+	was, err := policy.Parse("the one in force", []byte(last.Text))
 	if err == nil && last.Number > 0 { // one that this program cannot read is replaced
 		if data.Left, err = leftBehind(ctx, s, was, p, c.clock()); err != nil {
 			return err
@@ -145,7 +146,7 @@ func (c policyCommand) apply(ctx context.Context, reason string, dryRun bool) er
 
 // force puts a policy in force under a number.
 func (c policyCommand) force(ctx context.Context, s ledger.Policies, p *policy.Policy, number int64, reason string) error {
-	return s.ApplyPolicy(ctx, ledger.PolicyText{Number: number, Digest: p.Digest(), Files: p.Files(),
+	return s.ApplyPolicy(ctx, ledger.PolicyText{Number: number, Digest: p.Digest(), Text: p.Text(),
 		Actor: c.actor(), Reason: reason, ChangeID: ledger.NewID()})
 }
 
@@ -157,47 +158,25 @@ func (c policyCommand) good(ctx context.Context) (*policy.Policy, error) {
 	}
 	path, _ := c.policyFile()
 	p, err := policy.Load(path)
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, err
-	case p.Secret():
-		return nil, &failure{Code: "bad_policy", Message: short(path) + " has a secret in it, which would stand in the history",
-			Hint: "write ${env.NAME} or ${file(\"…\")} in its place: indoubt policy check says where"}
 	}
 	for _, name := range p.Kinds() {
 		for _, r := range p.Kind(name).RunTests(ctx, outcomeOf) {
 			if !r.OK {
 				return nil, &failure{Code: "bad_policy", Hint: "indoubt policy test",
-					Message: fmt.Sprintf("a case of %s fails: %s", name, p.Withhold(r.Why))}
+					Message: fmt.Sprintf("a case of %s fails: %s", name, r.Why)}
 			}
 		}
 	}
 	return p, nil
 }
 
-// difference is what differs between two policies, file by file.
-func difference(was, is []ledger.PolicyFile) string {
-	if was == nil {
+// difference is what differs between the policy in force and another one.
+func difference(was ledger.PolicyText, is *policy.Policy) string {
+	if was.Number == 0 {
 		return ""
 	}
-	text := func(files []ledger.PolicyFile, name string) string {
-		for _, f := range files {
-			if f.Name == name {
-				return f.Text
-			}
-		}
-		return ""
-	}
-	var names []string
-	for _, f := range slices.Concat(was, is) {
-		if !slices.Contains(names, f.Name) {
-			names = append(names, f.Name)
-		}
-	}
-	var out strings.Builder
-	for _, name := range names {
-		shown := safe.Exact(name).String() // a name may have any character
-		out.WriteString(udiff.Unified(shown+" in force", shown, text(was, name), text(is, name)))
-	}
-	return out.String()
+	shown := safe.Exact(filepath.Base(is.Path())).String() // a name may have any character
+	return udiff.Unified(shown+" in force", shown, was.Text, is.Text())
 }

@@ -36,8 +36,7 @@ that exists is left as it is.`,
 			if err != nil {
 				return err
 			}
-			dir, further := policy.Beside(path)
-			text, err := policyFrom(names, further)
+			text, err := policyFrom(names)
 			if err != nil {
 				return err
 			}
@@ -46,11 +45,8 @@ that exists is left as it is.`,
 				if bytes.Equal(there, text) {
 					return a.done(effectNoop, data, func(w *safe.Writer) { w.Println(short(path) + " is there already") })
 				}
-				hint := "check it: indoubt policy check, or name another file"
-				if len(names) > 0 && !further {
-					hint = "write them beside it: indoubt policy init " + strings.Join(append(slices.Clone(names), short(filepath.Join(dir, names[0]+".yaml"))), " ")
-				}
-				return &failure{Code: "exists", Message: short(path) + " exists and is another policy", Hint: hint}
+				return &failure{Code: "exists", Message: short(path) + " exists and is another policy",
+					Hint: "name another file, and take over from it what is missing here: indoubt policy init " + strings.Join(append(slices.Clone(names), "./new.yaml"), " ")}
 			}
 			if dryRun {
 				return a.done(effectWouldCreate, data, func(w *safe.Writer) { w.Println("would write " + short(path)) })
@@ -102,16 +98,12 @@ func whatToInit(a *app, args []string) (path string, names []string, err error) 
 	return path, names, nil
 }
 
-// policyFrom is the text of a new file; further: one that stands beside a policy.
-func policyFrom(names []string, further bool) ([]byte, error) {
+// policyFrom is the text of a new file.
+func policyFrom(names []string) ([]byte, error) {
 	if len(names) == 0 {
 		return policy.Example(), nil
 	}
-	write := recipes.Merge
-	if further {
-		write = recipes.Beside
-	}
-	text, err := write(names...)
+	text, err := recipes.Merge(names...)
 	var unknown *recipes.UnknownError
 	if errors.As(err, &unknown) {
 		return nil, usage(err.Error(), "there are: "+strings.Join(recipes.Names(), ", "))

@@ -60,22 +60,18 @@ kinds:
 	need.Contains(t, b.want(0, "policy", "try", "tool", "--input", "{}", "--answer", saved), "exit code 2: no ticket")
 }
 
-// TestI11_ASecretInThePolicyIsShownNowhere goes through all that shows a policy,
-// a request or an answer, with a downstream that repeats what it was sent.
+// TestI11_ASecretInThePolicyIsShownNowhere goes through all that shows a policy: a file
+// with a secret written out is refused, and the refusal does not repeat it.
 func TestI11_ASecretInThePolicyIsShownNowhere(t *testing.T) {
 	const header, argument, shaped = "correct-horse-battery", "staple-battery-horse", "ghp_abcdefghijklmnopqrstuvwxyz0123456789"
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = w.Write([]byte(`{"asked":"` + r.Header.Get("Private-Token") + `","data":[{"id":"` + r.Header.Get("Private-Token") + `"}]}`))
-	}))
-	defer s.Close()
 	b := newBenchAlone(t)
 	b.policy = b.file("leaky.yaml", `
 version: 1
 downstreams:
-  pay: { base: "`+s.URL+`", headers: { Private-Token: `+header+` } }
+  pay: { base: http://127.0.0.1:9, headers: { Private-Token: `+header+` } }
 kinds:
   other:
-    read: { command: [curl, -H, "Private-Token: ${input.ref}", --token, `+argument+`, "`+s.URL+`"], list: json }
+    read: { command: [curl, -H, "Private-Token: ${input.ref}", --token, `+argument+`, "http://127.0.0.1:9"], list: json }
   echo:
     downstream: pay
     title: "echo `+shaped+`"
@@ -87,13 +83,9 @@ kinds:
     tests:
       - { name: "with `+shaped+`", answer: { body: { data: [{ id: "`+shaped+`" }, { id: "x `+header+`" }] } }, want: not_there }
 `)
-	b.doubt(1, "echo", `{"n":1}`)
-	id := id(1)
 	for _, args := range [][]string{
-		{"policy", "check"}, {"policy", "show"}, {"policy", "show", "echo"}, {"policy", "test"}, {"doctor"}, {"list"}, {"check", id}, {"show", id},
-		{"policy", "try", "echo", "--input", "{}"}, {"policy", "try", "echo", "--op", id},
-		{"policy", "try", "echo", "--op", id, "--answer", b.file("a.yaml", "exit: 1\nstderr: no such token "+argument+"\n")},
-		{"retry", id, "--dry-run", "--reason", "x"},
+		{"policy", "check"}, {"policy", "show"}, {"policy", "show", "echo"}, {"policy", "test"}, {"policy", "apply", "--reason", "x"}, {"doctor"}, {"list"},
+		{"policy", "try", "echo", "--input", "{}"}, {"begin", "--kind", "echo", "--input", "{}"},
 	} {
 		for _, more := range [][]string{nil, {"--json"}} {
 			_, out, errs := b.run(append(args, more...)...)

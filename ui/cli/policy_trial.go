@@ -21,7 +21,6 @@ type trialJSON struct {
 	Known    string         `json:"recognises"` // by what an effect is recognised
 	Problem  *string        `json:"problem"`
 	Verdict  ledger.Verdict `json:"verdict"`
-	Advice   *adviceJSON    `json:"advice"`
 }
 
 // pageJSON is one request, its answer, and what every expression makes of it.
@@ -128,7 +127,6 @@ func (t *trialJSON) withhold(hide func(string) string) {
 	line(t.Problem)
 	for i := range t.Found {
 		line(&t.Found[i].Receipt)
-		line(t.Found[i].Differs)
 	}
 	for _, page := range t.Pages {
 		for i := range page.Steps {
@@ -146,19 +144,18 @@ func (t *trialJSON) withhold(hide func(string) string) {
 }
 
 type effectJSON struct {
-	Receipt string  `json:"receipt"`
-	Same    bool    `json:"same"`
-	Differs *string `json:"differs"`
+	Receipt string `json:"receipt"`
+	Same    bool   `json:"same"`
 }
 
 // judge says what the answers show. A verdict needs more than that: that the check finds
 // what is there, and only that.
 func (t *trialJSON) judge(read *policy.Read, rec ledger.Record, trial policy.Trial) {
 	f := trial.Found
-	t.Verdict, t.Problem, t.Advice = trial.Verdict, text(trial.Reason), &adviceJSON{trial.Advice.Verb, trial.Advice.Reason}
+	t.Verdict, t.Problem = trial.Verdict, text(trial.Reason)
 	t.Valid, t.Complete, t.Next = f.Valid, f.Complete, f.Next != nil
 	for _, e := range f.Effects {
-		t.Found = append(t.Found, effectJSON{e.Receipt, e.Same, text(e.Differs)})
+		t.Found = append(t.Found, effectJSON{e.Receipt, e.Same})
 	}
 	switch {
 	case t.Verdict == ledger.NotThere:
@@ -214,5 +211,4 @@ func (t trialJSON) write(w *safe.Writer) {
 		line += ": " + *t.Problem
 	}
 	w.Println(safe.Exact(line))
-	w.Println(safe.Exact("ADVICE    " + t.Advice.Verb + ": " + t.Advice.Reason))
 }

@@ -120,7 +120,7 @@ func (c tryCommand) try(ctx context.Context, p *policy.Policy, kind *policy.Kind
 	for _, r := range requests {
 		t.withhold(r.Withhold)
 	}
-	t.withhold(p.Withhold)
+	t.withhold(policy.Withhold)
 	return c.done("", t, t.write)
 }
 
@@ -194,7 +194,7 @@ func (c tryCommand) record(ctx context.Context, kind *policy.Kind, of trialOf) (
 	if token == "" {
 		token = "indoubt-test"
 	}
-	rec := kind.Rehearsal(input, token, "", c.clock().Truncate(time.Second))
+	rec := kind.Rehearsal(input, token, c.clock().Truncate(time.Second))
 	rec.Now = kind.Late(rec)
 	return rec, nil
 }

@@ -52,7 +52,7 @@ func ByPolicy(inForce func() *policy.Policy) Judge {
 		k, unasked := p.Kind(rec.Operation.Kind).Checkable(rec)
 		f := Facts{
 			Advice: k.Advise(rec, now), Price: k.Price(rec),
-			Pattern: k.Pattern, File: k.File, Line: k.Line,
+			Pattern: k.Pattern, File: p.Path(), Line: k.Line,
 			Link: k.Link(rec.Operation), HasRead: k.Read != nil,
 			Via:       policy.Sending{Kind: k, Record: rec}.Via(),
 			Replaces:  k.Effect.Replaces(),

@@ -172,24 +172,6 @@ func TestAReadSettlesIt(t *testing.T) {
 	})
 }
 
-// TestOldNewsIsToldOnce: long after a check has settled it, the same call is told
-// so once; the next one is a call of its own.
-func TestOldNewsIsToldOnce(t *testing.T) {
-	inABubble(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.rule.Deadline = 4 * time.Second
-		w.reader = &settling{store: w.store}
-		o := w.options()
-		o.News = time.Nanosecond
-		c := w.clientWith(o)
-		c.unanswered("0", "silent", `{}`)
-		c.ask("1", "silent", `{}`).wantOutcome(t, "done")
-		w.wantEffects(1)
-		c.unanswered("2", "silent", `{}`)
-		w.wantEffects(2)
-	})
-}
-
 // TestWhatAPersonSaidIsToldForADay: whoever makes the same call meanwhile is told what became
 // of the lost one, however often; after that it is a call of its own.
 func TestWhatAPersonSaidIsToldForADay(t *testing.T) {

@@ -44,9 +44,6 @@ type Options struct {
 	// question; Grace how long outstanding calls may take after the context has ended.
 	// Zero: 15 min, 1.5 s.
 	InputPatience, Grace time.Duration
-	// News is how long after it was settled a landing that the proxy tells of in its
-	// own words answers every identical call; later it answers one. Zero: 24 h.
-	News time.Duration
 	// HoldPatience is how long a call may wait for what an identical one did: shorter
 	// than clients wait. Zero: 45 s.
 	HoldPatience time.Duration
@@ -109,7 +106,7 @@ func New(o Options) *Proxy {
 	for _, d := range []struct {
 		value *time.Duration
 		usual time.Duration
-	}{{&o.InputPatience, 15 * time.Minute}, {&o.Grace, 1500 * time.Millisecond}, {&o.News, 24 * time.Hour}, {&o.HoldPatience, 45 * time.Second}} {
+	}{{&o.InputPatience, 15 * time.Minute}, {&o.Grace, 1500 * time.Millisecond}, {&o.HoldPatience, 45 * time.Second}} {
 		if *d.value <= 0 {
 			*d.value = d.usual
 		}

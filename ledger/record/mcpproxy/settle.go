@@ -3,7 +3,6 @@ package mcpproxy
 import (
 	"context"
 	"errors"
-	"time"
 
 	"indoubt/ledger"
 	"indoubt/ledger/outcome"
@@ -88,9 +87,9 @@ func (p *Proxy) deliver(operationID string) {
 
 // replay gives the client the answer that the operation had, under the new
 // request's id. What the proxy says in its stead is no delivery: who repeats the
-// call hears it again, until it is old news.
+// call hears it again, until its name is over.
 func (c *call) replay(o ledger.Operation) {
-	line, final := c.done(o), time.Since(o.SettledAt) > c.p.o.News
+	line, final := c.done(o), false
 	if replayable(o) {
 		line, final = resultLine(c.frame.ID, o.Result), true
 	}

@@ -56,10 +56,6 @@ func withToken(req *http.Request, body []byte, rule record.KindRule, token strin
 		if form, ok = at.Form(string(body), token); ok {
 			out.body = []byte(form)
 		}
-	case asParts:
-		if mediaType == "multipart/form-data" {
-			out.body, ok = at.Multipart(body, params["boundary"], token)
-		}
 	}
 	return out, ok
 }

@@ -1,5 +1,5 @@
-// Package carry puts a correlation token into what is sent: into JSON, a form, a
-// multipart form or a query, by what the text really is. Every other byte stays
+// Package carry puts a correlation token into what is sent: into JSON, a form or a query,
+// by what the text really is. Every other byte stays
 // as it was, and nothing that stands there is replaced: what has no place for the
 // token is said to have none, and goes without it.
 //

@@ -1,7 +1,6 @@
 package carry
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/url"
@@ -98,18 +97,4 @@ func TestAFieldOfJSONTakesTheTokenInside(t *testing.T) {
 		}
 		need.That(t, ok && out == form(want), "%s became %s", metadata, out)
 	}
-}
-
-func TestMultipartGainsOnePart(t *testing.T) {
-	at, _ := At("ref", false)
-	body := []byte("--b\r\nContent-Disposition: form-data; name=\"f\"; filename=\"x\"\r\n\r\n\x00\xff--b--x\r\n--b--\r\n")
-	out, ok := at.Multipart(body, "b", token)
-	need.That(t, !ok || bytes.Contains(out, []byte("\x00\xff--b--x\r\n--b\r\n")), "%q", out)
-	has := []byte("--b\r\nContent-Disposition: form-data; name=\"ref\"\r\n\r\nmine\r\n--b--\r\n")
-	out, ok = at.Multipart(has, "b", token)
-	need.That(t, !ok && bytes.Equal(out, has), "%q", out)
-	out, ok = at.Multipart(append(body, "--b--"...), "b", token)
-	need.That(t, !ok, "a part behind the end: %q", out)
-	out, ok = at.Multipart([]byte("no parts"), "b", token)
-	need.That(t, !ok && string(out) == "no parts", "%q", out)
 }

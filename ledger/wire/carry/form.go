@@ -1,13 +1,7 @@
 package carry
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
-	"maps"
-	"mime/multipart"
 	"net/url"
 	"slices"
 	"strconv"
@@ -111,45 +105,5 @@ func (p Place) field(of func(name string) ([]string, bool), token string) (name 
 		if _, taken := of(next); !taken {
 			return next, false
 		}
-	}
-}
-
-// Multipart puts the token into a multipart form, as a part of its own. ok is
-// false, and the body as it was, where that cannot be read to its end or has
-// something else in the place.
-func (p Place) Multipart(body []byte, boundary, token string) (out []byte, ok bool) {
-	values, err := parts(body, boundary)
-	end := bytes.LastIndex(body, []byte("--"+boundary+"--"))
-	if err != nil || end < 0 {
-		return body, false
-	}
-	name, there := p.field(func(name string) ([]string, bool) { v, has := values[name]; return v, has }, token)
-	if name == "" {
-		return body, there
-	}
-	part := fmt.Sprintf("--%s\r\nContent-Disposition: form-data; name=%q\r\n\r\n%s\r\n", boundary, name, token)
-	out = bytes.Join([][]byte{body[:end], []byte(part), body[end:]}, nil)
-	values[name] = append(values[name], token)
-	if now, err := parts(out, boundary); err != nil || !maps.EqualFunc(now, values, slices.Equal) { // what looked like its end was none
-		return body, false
-	}
-	return out, true
-}
-
-func parts(body []byte, boundary string) (map[string][]string, error) {
-	out := map[string][]string{}
-	for r := multipart.NewReader(bytes.NewReader(body), boundary); ; {
-		p, err := r.NextRawPart()
-		if errors.Is(err, io.EOF) {
-			return out, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		content, err := io.ReadAll(p)
-		if err != nil {
-			return nil, err
-		}
-		out[p.FormName()] = append(out[p.FormName()], string(content))
 	}
 }
