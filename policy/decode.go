@@ -79,7 +79,7 @@ func (d *decoder) fields(n *node, known ...field) bool {
 			for j, f := range known {
 				names[j] = f.name
 			}
-			d.fail(e.named(), "unknown field", ledger.DidYouMean(e.name, names))
+			d.fail(e.named(), "unknown field", meantField(e.name, names))
 			continue
 		}
 		known[i].read(e.value)

@@ -31,8 +31,7 @@ type follower struct {
 // keepUp follows the history, and prices what is open and has no price: all of that is asked
 // for, so it keeps a pace of its own. more reports that there is more to price at once.
 func (e *Engine) keepUp(ctx context.Context) (more bool, err error) {
-	f := &e.after
-	now := time.Now()
+	f, now := &e.after, time.Now()
 	if now.Before(f.next) {
 		return false, nil
 	}

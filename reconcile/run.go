@@ -162,7 +162,7 @@ func (e *Engine) startChecks(ctx context.Context, by time.Time, ended func(ReadR
 		if len(recs) > 0 && recs[0].Operation.ID == c.ID {
 			rec, recs = recs[0], recs[1:]
 		}
-		if !stillDue(rec, c.Due, by) { // its check ended while it was asked what is due
+		if p := rec.Pricing; p.OperationID == "" || rec.Operation.Version != c.Version || p.ReadAt.After(by) { // checked or moved since
 			c.down.leave(c.ID, false)
 			more = true
 			continue
@@ -238,10 +238,4 @@ func (e *Engine) checkDue(ctx context.Context, c dueCheck, rec ledger.Record, en
 	ended(result, err)
 	e.checking.Add(-1)
 	e.nudge()
-}
-
-// stillDue reports whether what was due was neither read nor moved since.
-func stillDue(rec ledger.Record, d ledger.Due, by time.Time) bool {
-	p := rec.Pricing
-	return p.OperationID != "" && rec.Operation.Version == d.Version && !p.ReadAt.After(by)
 }

@@ -27,10 +27,7 @@ func (e *Engine) priceBatch(ctx context.Context) (int, error) {
 	if _, err := e.mark(ctx, priceAtOnce); err != nil { // what no one has priced, no one may have marked
 		return len(ops), fmt.Errorf("mark operations: %w", err)
 	}
-	ids := make([]string, len(ops))
-	for i, op := range ops {
-		ids[i] = op.ID
-	}
+	ids := ledger.Each(ops, func(o ledger.Operation) string { return o.ID })
 	recs, err := e.o.Store.Records(ctx, ids)
 	if err != nil {
 		return len(ops), err
