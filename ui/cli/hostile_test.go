@@ -218,7 +218,7 @@ func (b *bench) hostileLedger() {
 		b.doubt(n, kind, strings.Replace(charge, "INV-1042", fmt.Sprint("INV-", n%4), 1))
 	}
 	b.want(0, "confirm", b.at(1), "--receipt", "a", "--receipt", "b")
-	b.want(0, "confirm", b.at(2), "--receipt", "a", "--reason", "seen", "--idempotency-key", "k")
+	b.want(0, "confirm", b.at(2), "--receipt", "a", "--reason", "seen")
 	b.want(0, "deny", b.at(3), "--reason", "no")
 	b.want(0, "abandon", b.at(4), "--reason", "late")
 	b.want(0, "park", b.at(5), "--until", "2h")
