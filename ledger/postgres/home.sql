@@ -6,6 +6,9 @@ CREATE FUNCTION indoubt.home() RETURNS text LANGUAGE plpgsql VOLATILE SECURITY D
   RETURN CASE WHEN NOT pg_is_in_recovery() THEN (pg_control_system()).system_identifier || '.' || ltrim(left(pg_walfile_name(pg_current_wal_insert_lsn()), 8), '0')
     || '.' || split_part(pg_relation_filepath('indoubt.meta'::regclass), '/', -2) || '.' || 'indoubt.meta'::regclass::oid END; END $$;
 
+-- The owner of the ledger, who made this function. To ask the catalogue takes a query.
+CREATE FUNCTION indoubt.owner() RETURNS name LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$ BEGIN RETURN current_user; END $$;
+
 -- A price that is taken away. The right to delete is one over the whole table, and lets its user lock it.
 CREATE FUNCTION indoubt.price_taken() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$ BEGIN
   DELETE FROM indoubt.price WHERE op = NEW.op;

@@ -85,4 +85,4 @@ CREATE OR REPLACE TRIGGER price_role BEFORE INSERT OR UPDATE ON indoubt.price FO
   OLD.state <> 'pending' AND NEW.change_id <> OLD.change_id AND NEW.attempt = OLD.attempt AND NOT {may check} AND NOT {began OLD.seq, coalesce((NEW.facts ->> 'n')::bigint, OLD.attempt)}
 @refuse ev INSERT
 - this role tells nothing of that kind: a person does, with the role indoubt_operator, or the owner
-  NOT has_table_privilege('indoubt.ev'::regclass, 'TRIGGER') AND (NEW.at > {now} + 1000 OR NEW.verb IN ('policy', 'adopt', 'prune') OR NOT {may decide} AND NOT (NEW.machine = 1 AND ({may check} AND NEW.verb NOT IN ('run', 'run_over', 'left_out', 'hold', 'release') OR NEW.op <> 0 AND (NEW.verb = 'note' OR NEW.verb IN ('tree', 'look') AND {began NEW.op, NEW.n}))))
+  NOT pg_has_role(current_user, indoubt.owner(), 'USAGE') AND (NEW.at > {now} + 1000 OR NEW.verb IN ('policy', 'adopt', 'prune') OR NOT {may decide} AND NOT (NEW.machine = 1 AND ({may check} AND NEW.verb NOT IN ('run', 'run_over', 'left_out', 'hold', 'release') OR NEW.op <> 0 AND (NEW.verb = 'note' OR NEW.verb IN ('tree', 'look') AND {began NEW.op, NEW.n}) AND {may record})))

@@ -61,7 +61,7 @@ const feedPlace = "(('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8
 // acting is the role that a session acts as, whoever's rights it has in a function.
 const acting = "CASE current_setting('role') WHEN 'none' THEN session_user ELSE current_setting('role')::name END"
 
-// roles are the roles that may do something. Who may put a trigger on the history may all: its owner.
+// roles are the roles that may do something. The owner of the ledger may all.
 var roles = map[string][]string{
 	"record": {"operator", "engine", "writer"}, "check": {"operator", "engine"}, "decide": {"operator"},
 }
@@ -100,7 +100,7 @@ func inPostgreSQL(kind, of string) string {
 		for _, role := range roles[of] {
 			who = append(who, "pg_has_role(acting, 'indoubt_"+role+"', 'USAGE')")
 		}
-		return "(" + strings.Join(append(who, "has_table_privilege(acting, 'indoubt.ev'::regclass, 'TRIGGER')"), " OR ") + ")"
+		return "(" + strings.Join(append(who, "pg_has_role(acting, indoubt.owner(), 'USAGE')"), " OR ") + ")"
 	case "began": // by + 0 it is not looked for along all of the history; what was moved to a file is anyone's
 		op, n, _ := strings.Cut(of, ", ")
 		return "session_user = coalesce((SELECT e.db_user FROM indoubt.ev e WHERE e.op = " + op + " AND e.n = " + n +
