@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -110,9 +111,9 @@ func (e *Engine) pass(ctx context.Context, by time.Time, ended func(ReadResult, 
 	if err := e.checkClock(ctx); err != nil {
 		return 0, false, err
 	}
-	expired, err := e.o.Store.Expire(ctx, batch)
-	if err != nil {
-		return 0, false, fmt.Errorf("write down deadlines that passed: %w", err)
+	expired, refused := e.o.Store.Expire(ctx, batch)
+	if refused != nil && !errors.Is(refused, ledger.ErrGuard) {
+		return 0, false, fmt.Errorf("write down deadlines that passed: %w", refused)
 	}
 	looks := e.onlyReads(ctx)
 	if err := e.asked(); err != nil {
@@ -124,7 +125,7 @@ func (e *Engine) pass(ctx context.Context, by time.Time, ended func(ReadResult, 
 		}
 	}
 	unpriced, err := e.keepUp(ctx)
-	return begun, more || unpriced || expired == batch, err // what is priced may be due at once
+	return begun, more || unpriced || expired == batch, cmp.Or(err, refused) // what is priced may be due at once
 }
 
 // dueCheck is an operation whose check begins.

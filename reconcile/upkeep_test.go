@@ -55,3 +55,23 @@ func TestALedgerThatTellsHalfOfWhatIsDueLosesNothing(t *testing.T) {
 	e.background.Wait()
 	need.Equal(t, w.get(o.ID).Operation.State, ledger.Committed)
 }
+
+// spoilt is a ledger with a deadline that it refuses to have written down.
+type spoilt struct{ within }
+
+func (spoilt) Expire(context.Context, int) (int, error) {
+	return 0, &ledger.GuardError{Message: "no"}
+}
+
+// What the ledger refuses to have written down is told, and keeps nothing from being checked.
+func TestARefusedDeadlineKeepsNothingFromBeingChecked(t *testing.T) {
+	w := newWorld(t, payPolicy)
+	o := w.doubt("pay", 420, 420)
+	e := w.leading()
+	need.Get(e.priceBatch(w.ctx))(t)
+	e.o.Store = spoilt{within{w.store}}
+	_, _, err := e.pass(w.ctx, w.now(), func(ReadResult, error) {})
+	need.Must(t, errors.Is(err, ledger.ErrGuard), "%v", err)
+	e.background.Wait()
+	need.Equal(t, w.get(o.ID).Operation.State, ledger.Committed)
+}

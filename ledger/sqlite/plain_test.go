@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"database/sql"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -148,4 +149,19 @@ func TestI10_ACommandThatIsNone(t *testing.T) {
 	need.Get(s.Expire(ctx, 10))(t)
 	ops := need.Get(s.Unpriced(ctx, "d", 10))(t)
 	need.That(t, len(ops) == 6, "%d are to be priced", len(ops))
+}
+
+// A deadline that the database refuses to have written down keeps no other from it.
+func TestADeadlineThatIsRefusedHoldsNoOther(t *testing.T) {
+	t.Parallel()
+	s := need.Get(Create(ctx, t.TempDir()+"/ledger.db", Options{}))(t)
+	defer s.Close()
+	db := rawDB(t, s.path)
+	need.Get(db.Exec(`CREATE TRIGGER theirs BEFORE UPDATE ON op WHEN NEW.id = 'a' BEGIN SELECT RAISE(ABORT, 'theirs'); END;
+		INSERT INTO op (id, kind, name, created_at, deadline_at, actor) VALUES ('a', 'k', 'a', 1700000000000, 1700000000001, 'nightly');
+		INSERT INTO op (id, kind, name, created_at, deadline_at, actor) VALUES ('b', 'k', 'b', 1700000000000, 1700000000002, 'nightly')`))(t)
+	n, err := s.Expire(ctx, 10)
+	need.That(t, n == 1 && errors.Is(err, ledger.ErrGuard), "%d were written down, %v", n, err)
+	rec := need.Get(s.Read(ctx, ledger.Locator{ID: "b"}))(t)
+	need.Equal(t, rec.Operation.State, ledger.Uncertain)
 }

@@ -202,7 +202,8 @@ func (s *Store) Beside(ctx context.Context, ids []string) ([]string, error) {
 				ORDER BY c.started_at DESC LIMIT 1 OFFSET `+decimal(relations)+`), 0) AND `+later, args...)
 }
 
-// Expire writes down deadlines that have passed, earliest first.
+// Expire writes down deadlines that have passed, earliest first. One that the database refuses to have written
+// down keeps no other from it.
 func (s *Store) Expire(ctx context.Context, limit int) (n int, err error) {
 	var ids []string
 	err = s.db.View(ctx, func(tx Tx) (err error) {
@@ -212,10 +213,10 @@ func (s *Store) Expire(ctx context.Context, limit int) (n int, err error) {
 	})
 	for _, id := range ids {
 		applied, failed := s.Change(ctx, ledger.Locator{ID: id, Skip: ledger.AllParts}, ledger.NewID(), ledger.ExpireRule())
-		if failed != nil {
-			return n, failed
+		if err = errors.Join(err, failed); failed != nil && !errors.Is(failed, ledger.ErrGuard) {
+			return n, err
 		}
-		n += number(!applied.Noop)
+		n += number(failed == nil && !applied.Noop)
 	}
 	return n, err
 }
