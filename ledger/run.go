@@ -70,21 +70,23 @@ const (
 // before its first change; where it stands is said by the newest event about it, who drives
 // it by a row of lead, and what became of its items by theirs.
 type DecisionRun struct {
-	ID         string
-	Verb       string
-	Actor      Actor // who decided it
-	Terms      RunTerms
-	Size       int           // items
-	Canaries   int           // 0: none, it does not wait for a person
-	Pace       time.Duration // 0: none
-	State      RunState
-	Why        string // it waits, is paused or has stopped
-	Tally      map[Came]int
-	Trouble    int // results since a person last decided that it goes on
-	Driver     RunDriver
-	CreatedAt  time.Time
-	ChangedAt  time.Time // state
-	FinishedAt time.Time // done, or stopped by a person
+	ID             string
+	IdempotencyKey string // known of a new one only: its id is made of it
+	Digest         string // of verb and arguments
+	Verb           string
+	Actor          Actor // who decided it
+	Terms          RunTerms
+	Size           int           // items
+	Canaries       int           // 0: none, it does not wait for a person
+	Pace           time.Duration // 0: none
+	State          RunState
+	Why            string // it waits, is paused or has stopped
+	Tally          map[Came]int
+	Trouble        int // results since a person last decided that it goes on
+	Driver         RunDriver
+	CreatedAt      time.Time
+	ChangedAt      time.Time // state
+	FinishedAt     time.Time // done, or stopped by a person
 
 	newest int64 // event about it, by which it stands
 }
@@ -246,6 +248,7 @@ func (r DecisionRun) Recorded(items []RunItem, now time.Time) (DecisionRun, Even
 		r.State, r.FinishedAt = RunDone, now
 	}
 	e := r.event(r.ID, r.Actor, "", items)
+	r.IdempotencyKey = ""
 	return r, *e, nil
 }
 

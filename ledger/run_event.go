@@ -17,6 +17,9 @@ const (
 	verbLeftOut = "left_out"
 )
 
+// RunID is the id of the run that an idempotency key stands for.
+func RunID(key string) string { return DeriveID("idempotency key", key) }
+
 // runDetail is what an event about a run says: as it begins, the set that is frozen and all
 // that was decided, and each time where it stands.
 type runDetail struct {
@@ -30,6 +33,7 @@ type runFacts struct {
 	State    RunState `json:"state"`
 	PutOff   string   `json:"put_off,omitempty"` // the operation that it stopped at, whose turn comes again
 	Verb     string   `json:"verb"`
+	Digest   string   `json:"digest,omitempty"`
 	Canaries int      `json:"canaries,omitempty"`
 	Pace     int64    `json:"pace_ms,omitempty"`
 }
@@ -45,7 +49,7 @@ func (r *DecisionRun) event(id string, actor Actor, putOff string, set []RunItem
 	}
 	d := runDetail{Run: runFacts{State: r.State, PutOff: putOff, Verb: r.Verb}, Why: r.Why}
 	if id == r.ID {
-		d.RunTerms, d.Run.Canaries, d.Run.Pace = &r.Terms, r.Canaries, r.Pace.Milliseconds()
+		d.RunTerms, d.Run.Digest, d.Run.Canaries, d.Run.Pace = &r.Terms, r.Digest, r.Canaries, r.Pace.Milliseconds()
 	}
 	for _, it := range set {
 		it.Change = r.ChangeID(it)
@@ -113,7 +117,7 @@ func RunBegun(e Event) (r DecisionRun, items []RunItem, err error) {
 	if err := json.Unmarshal(e.Detail, &d); err != nil {
 		return r, nil, fmt.Errorf("the run of event %d cannot be read: %w", e.Seq, err)
 	}
-	r = DecisionRun{ID: e.ID, Verb: d.Run.Verb, Actor: e.Actor, Terms: *d.RunTerms, Size: len(d.Set), Canaries: d.Run.Canaries,
+	r = DecisionRun{ID: e.ID, Digest: d.Run.Digest, Verb: d.Run.Verb, Actor: e.Actor, Terms: *d.RunTerms, Size: len(d.Set), Canaries: d.Run.Canaries,
 		Pace: time.Duration(d.Run.Pace) * time.Millisecond, Tally: map[Came]int{}, CreatedAt: e.At}
 	r.stand(d, e)
 	for n := range d.Set {

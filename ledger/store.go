@@ -175,8 +175,9 @@ type Holds interface {
 
 // Runs keeps decision runs, in the history.
 type Runs interface {
-	// Run records a run with its items before its first change. With an id
-	// that is known the recorded run comes back with known=true.
+	// Run records a run with its items before its first change. With an id or an
+	// idempotency key that is known the recorded run comes back with known=true, or
+	// ErrKeyReused when verb or arguments differ.
 	Run(ctx context.Context, run DecisionRun, items []RunItem) (recorded DecisionRun, known bool, err error)
 	// ChangeRun reads where a run stands and who drives it, applies the rule to what is
 	// known of it with that, and writes the result, all in one transaction. It returns the

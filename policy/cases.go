@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"indoubt/ledger"
-	"indoubt/policy/expr"
 )
 
 // testWants are the results a case of `tests:` may name. The first six are of
@@ -58,13 +57,9 @@ type rehearser struct{ *Kind }
 
 func (k rehearser) runTest(ctx context.Context, t Test, general []GeneralRule) TestResult {
 	out := TestResult{Test: t}
-	input, err := expr.Encode(t.Input)
+	input := ledger.EncodeJSON(t.Input)
 	if t.Input == nil {
 		input = []byte("{}")
-	}
-	if err != nil {
-		out.Got, out.Why = "cannot_tell", err.Error()
-		return out
 	}
 	rec := k.Rehearsal(input, t.Token, caseTime)
 	now := k.Late(rec)

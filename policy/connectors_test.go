@@ -9,7 +9,6 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/need"
-	"indoubt/policy/expr"
 )
 
 const connected = `
@@ -121,11 +120,7 @@ func TestI11_SQLStatementsThatAreRefused(t *testing.T) {
 }
 
 func quoteJSON(s string) string {
-	text, err := expr.Encode(s)
-	if err != nil {
-		panic(err)
-	}
-	return string(text)
+	return string(ledger.EncodeJSON(s))
 }
 
 func TestConnectorsThatAreRefused(t *testing.T) {

@@ -3,7 +3,6 @@ package policy
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"path/filepath"
 	"strings"
 	"time"
@@ -31,7 +30,6 @@ func (p *Policy) Explain(kind string) string {
 	e.clocks()
 	e.asking()
 	e.sending()
-	e.machine()
 	return e.text.String()
 }
 
@@ -48,12 +46,12 @@ func (e *explanation) line(name, value, from string) {
 
 // say writes a value with the place of the field it comes from.
 func (e *explanation) say(name, value, field string) {
-	e.line(name, value, e.kind.Origin(field))
+	e.line(name, value, e.kind.origin(field))
 }
 
-// Origin is where the file said a field of this kind ("policy.yaml:88"), or
+// origin is where the file said a field of this kind ("policy.yaml:88"), or
 // "default".
-func (k *Kind) Origin(field string) string {
+func (k *Kind) origin(field string) string {
 	at, ok := k.origins[field]
 	if !ok {
 		return "default"
@@ -74,12 +72,9 @@ func (e *explanation) downstream() {
 		return
 	}
 	at := e.kind.policy.place(ds.Line)
-	name, rate := ds.Name, "not limited"
+	name, rate := ds.Name, cmp.Or(ds.rate, "not limited")
 	if ds.Base != "" {
 		name += ", " + ds.Base
-	}
-	if ds.RatePerSecond > 0 {
-		rate = rateWords(ds.RatePerSecond)
 	}
 	if ds.Concurrency > 0 {
 		rate += fmt.Sprintf(", %d at once", ds.Concurrency)
@@ -94,24 +89,10 @@ func (e *explanation) downstream() {
 	}
 }
 
-// rateWords is a rate in the largest unit that makes it a whole number or more.
-func rateWords(perSecond float64) string {
-	for _, unit := range []struct {
-		name    string
-		seconds float64
-	}{{"s", 1}, {"m", 60}} {
-		if n := perSecond * unit.seconds; n >= 1 && math.Abs(n-math.Round(n)) < 1e-9 {
-			return expr.FormatNumber(math.Round(n)) + "/" + unit.name
-		}
-	}
-	return expr.FormatNumber(math.Round(perSecond*3600*1000)/1000) + "/h"
-}
-
 func (e *explanation) costs() {
 	k := e.kind
-	amount := func(v float64) string { return expr.Money(v) + " " + k.policy.currency }
 	one := func(name string, c *costRule) {
-		value := amount(c.number)
+		value := expr.Money(c.number) + " " + k.policy.currency
 		switch {
 		case c.expr != nil:
 			value = c.text + " (calculated)"
@@ -199,24 +180,12 @@ func (e *explanation) sending() {
 	}
 	e.say("retry", retry, "retry")
 	if len(k.Match) > 0 {
-		texts := fmt.Sprint(k.Match[0])
-		for _, m := range k.Match[1:] {
-			texts += "; " + m.String()
-		}
-		e.say("match", texts, "match")
+		e.say("match", strings.ReplaceAll(Patterns(k.Match), "\n", "; "), "match")
 	}
 	if k.Input != "" {
 		e.say("input", k.Input+" of a recorded HTTP request", "input")
 	}
-	name := "the caller's, else all that is asked"
-	if len(k.Key.From) > 0 {
-		name = strings.Join(k.Key.From, ", ")
-	}
-	e.say("key", name, "key")
-}
-
-func (e *explanation) machine() {
-	k := e.kind
+	e.say("key", cmp.Or(strings.Join(k.Key.From, ", "), "the caller's, else all that is asked"), "key")
 	if len(k.Redact) > 0 {
 		e.say("redact", strings.Join(k.Redact, ", "), "redact")
 	}

@@ -156,7 +156,10 @@ func (d fileDecoder) addDownstream(e entry) {
 		field{"mcp", func(n *node) { d.mcpServer(ds, n) }},
 		field{"sql", func(n *node) { d.sqlDatabase(ds, n) }},
 		field{"headers", func(n *node) { ds.headers = d.headers(n) }},
-		field{"rate", parsed(d.decoder, &ds.RatePerSecond, parseRate, "a rate is written 20/s, 600/m or 1000/h")},
+		field{"rate", func(n *node) {
+			parsed(d.decoder, &ds.RatePerSecond, parseRate, "a rate is written 20/s, 600/m or 1000/h")(n)
+			ds.rate = n.text
+		}},
 		field{"concurrency", d.integer(&ds.Concurrency, 1, 1000)},
 		field{"outage", d.outage(&ds.outage)},
 		field{"callers", func(n *node) { stated = append(stated, n); d.callers(ds, n) }},

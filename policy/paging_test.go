@@ -8,7 +8,6 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/need"
-	"indoubt/policy/expr"
 )
 
 const paged = `
@@ -58,11 +57,7 @@ func TestI6_PagesThatMayShiftNeverProveAbsence(t *testing.T) {
 }
 
 func plain(v any) string {
-	text, err := expr.Encode(v)
-	if err != nil {
-		return err.Error()
-	}
-	return strings.ReplaceAll(strings.Trim(string(text), `"`), `\u0026`, "&")
+	return strings.ReplaceAll(strings.Trim(string(ledger.EncodeJSON(v)), `"`), `\u0026`, "&")
 }
 
 func TestI11_AFollowingPageIsOfTheSameHost(t *testing.T) {

@@ -236,6 +236,7 @@ type Downstream struct {
 	Name          string
 	Base          string
 	RatePerSecond float64       // 0: not limited
+	rate          string        // as it is written
 	Concurrency   int           // 0: not limited by the policy
 	Remembers     time.Duration // how long it remembers an idempotency key; 0: not at all
 	KeyHeader     string

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"indoubt/ledger"
-	"indoubt/policy/expr"
 )
 
 // SavedAnswer is an answer written down, for the cases of `tests:` and for
@@ -167,11 +166,7 @@ func testBody(v any) []byte {
 	case string:
 		return []byte(x)
 	}
-	text, err := expr.Encode(v)
-	if err != nil {
-		return []byte{}
-	}
-	return text
+	return ledger.EncodeJSON(v)
 }
 
 // ParseSavedAnswer reads an answer from a file: a mapping as in the cases of `tests:`

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"indoubt/ledger"
 	"indoubt/ledger/lazyregexp"
 	"indoubt/policy/expr"
 )
@@ -127,8 +128,7 @@ func bound(data any) (any, error) {
 			return nil, fmt.Errorf("the text has a zero byte")
 		}
 	case map[string]any, []any:
-		text, err := expr.Encode(x)
-		return string(text), err
+		return string(ledger.EncodeJSON(x)), nil
 	}
 	return data, nil
 }
@@ -138,11 +138,7 @@ func (s *SQLRequest) text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "SQL %s (%s)\n%s", s.Database, s.Driver, s.Query)
 	for i, a := range s.Args {
-		text, err := expr.Encode(a)
-		if err != nil {
-			text = []byte(fmt.Sprint(a))
-		}
-		fmt.Fprintf(&b, "\n  %d: %s", i+1, text)
+		fmt.Fprintf(&b, "\n  %d: %s", i+1, ledger.EncodeJSON(a))
 	}
 	return b.String()
 }

@@ -112,7 +112,7 @@ func (t *tracer) step(name string, e *expr.Expression, vars *variables) any {
 		data, err = v.Data()
 	}
 	if err == nil {
-		s.Value, err = expr.Encode(data)
+		s.Value = ledger.EncodeJSON(data)
 	}
 	s.Err = err
 	t.steps = append(t.steps, s)
@@ -130,8 +130,7 @@ func (t *tracer) candidate(r *Read, one *variables) {
 		expected, err := r.expected(*one.rec)
 		marks, unmarked := r.marks(t.ctx, one)
 		own := err == nil && unmarked == nil && slices.ContainsFunc(marks, func(m string) bool { return r.owns(m, expected) })
-		value, _ := expr.Encode(own)
-		t.steps = append(t.steps, Step{Page: t.page, Name: "own", Expression: "the mark is " + expected, Value: value, Err: errors.Join(err, unmarked)})
+		t.steps = append(t.steps, Step{Page: t.page, Name: "own", Expression: "the mark is " + expected, Value: ledger.EncodeJSON(own), Err: errors.Join(err, unmarked)})
 		if !own {
 			return
 		}

@@ -67,9 +67,8 @@ func (k *Kind) reseen(o ledger.Operation, seen any) (ledger.Operation, error) {
 			return o, err
 		}
 	}
-	var err error
-	o.Input, err = expr.Encode(in)
-	return o, err
+	o.Input = ledger.EncodeJSON(in)
+	return o, nil
 }
 
 // seenJSON is the seen input as text, "null" where there is none.

@@ -64,7 +64,7 @@ func concurrency(t *testing.T, open Open) {
 	t.Run("OneOfManyRuns", func(t *testing.T) {
 		d := newDesk(t, open)
 		answers := together(12, func(i int) bool {
-			_, known, err := d.s.Run(ctx, ledger.DecisionRun{ID: "run", Verb: "deny", Actor: maya, CreatedAt: Noon}, nil)
+			_, known, err := d.s.Run(ctx, ledger.DecisionRun{ID: fmt.Sprintf("run-%d", i), IdempotencyKey: "k", Digest: "d", Verb: "deny", Actor: maya, CreatedAt: Noon}, nil)
 			need.That(d, err == nil, "run: %v", err)
 			return known
 		})

@@ -34,7 +34,7 @@ func (d *desk) intimate(key string) ledger.Operation {
 		r.Command = &ledger.Command{Argv: []string{"mail", personal}}
 		r.Request = &ledger.Request{Method: "POST", Origin: "https://api", Body: personal}
 	})
-	run := ledger.DecisionRun{ID: d.id("run"), Verb: "deny", Actor: maya, CreatedAt: d.clock.Now(),
+	run := ledger.DecisionRun{ID: d.id("run"), Verb: "deny", Actor: maya, CreatedAt: d.clock.Now(), Digest: "d",
 		Terms: ledger.RunTerms{Reason: "asked " + personal, Reference: personal, Receipts: []string{personal}}}
 	item := ledger.RunItem{OperationID: o.ID, Version: o.Version, Kind: o.Kind, Title: o.Title}
 	run, _, err := d.s.Run(ctx, run, []ledger.RunItem{item})

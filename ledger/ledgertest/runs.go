@@ -112,18 +112,20 @@ func runs(t *testing.T, open Open) {
 
 func runsKept(t *testing.T, open Open) {
 	d := newDesk(t, open)
-	run := ledger.DecisionRun{ID: "run-1", Verb: "confirm", Actor: maya, CreatedAt: d.clock.Now(),
+	run := ledger.DecisionRun{ID: "run-1", IdempotencyKey: "night shift", Digest: "digest of confirm a b", Verb: "confirm", Actor: maya, CreatedAt: d.clock.Now(),
 		Terms: ledger.RunTerms{Reason: "seen", Reference: "T-1", Receipts: []string{"ch_1"}, Until: Noon.Add(time.Hour)}}
 	items := []ledger.RunItem{{OperationID: "a", Version: 2, Kind: "k", Title: "charge a"}, {N: 1, OperationID: "b", Version: 3, Basis: ledger.BasisKeySafe, Request: "r"}}
 	got, known, err := d.s.Run(ctx, run, items)
 	d.ok(err)
-	first := run.ID
+	first := ledger.RunID("night shift")
 	need.Must(d, !known && got.ID == first && got.Size == 2 && got.State == ledger.RunRunning,
 		"a new run came back known=%v as %+v", known, got)
-	got, known, err = d.s.Run(ctx, run, nil)
+	again := run
+	again.ID = "run-2"
+	got, known, err = d.s.Run(ctx, again, nil)
 	d.ok(err)
 	need.Must(d, known && got.ID == first && got.Actor == maya && cmp.Equal(got.Terms, run.Terms),
-		"the same again: known=%v, %+v", known, got)
+		"the same key again: known=%v, %+v", known, got)
 	_, kept, err := d.s.Account(ctx, first)
 	d.ok(err)
 	items[0].Title = "" // the operation has one, not the run
@@ -131,13 +133,17 @@ func runsKept(t *testing.T, open Open) {
 	if !cmp.Equal(kept, items) {
 		d.Fatalf("its items: %s", cmp.Diff(items, kept))
 	}
-	for _, id := range []string{"run-3", "run-4"} {
+	again.Digest = "digest of confirm c"
+	if _, _, err := d.s.Run(ctx, again, nil); !errors.Is(err, ledger.ErrKeyReused) {
+		d.Fatalf("the same key for something else: %v, want ErrKeyReused", err)
+	}
+	for _, id := range []string{"run-3", "run-4"} { // without a key, runs have nothing to do with each other
 		r, known, err := d.s.Run(ctx, ledger.DecisionRun{ID: id, Verb: "settle", Actor: maya, CreatedAt: d.clock.Now()}, nil)
 		need.Must(d, !known && err == nil && r.State == ledger.RunDone, "%s: known=%v, %v, %+v", id, known, err, r)
 	}
 	list := need.Get(d.s.Runs(ctx, ledger.RunQuery{Open: true, Limit: 9}))(d)
 	need.Must(d, len(list) == 1 && list[0].ID == first, "open runs: %+v", list)
-	if list, err = d.s.Runs(ctx, ledger.RunQuery{ID: "run-", Limit: 9}); err != nil || len(list) != 3 {
+	if list, err = d.s.Runs(ctx, ledger.RunQuery{ID: "run-", Limit: 9}); err != nil || len(list) != 2 {
 		d.Fatalf("by what its id begins with: %+v, %v", list, err)
 	}
 	if _, _, err := d.drive(ledger.DecisionRun{ID: "none"}, maya, "c", true); !errors.Is(err, ledger.ErrNotFound) {

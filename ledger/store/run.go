@@ -26,6 +26,9 @@ const openRuns = begunRuns + ` AND e.version > 1 AND NOT EXISTS (SELECT 1 FROM e
 // Run records a decision run with its items before its first change.
 func (s *Store) Run(ctx context.Context, run ledger.DecisionRun, items []ledger.RunItem) (recorded ledger.DecisionRun, known bool,
 	err error) {
+	if run.IdempotencyKey != "" {
+		run.ID = ledger.RunID(run.IdempotencyKey)
+	}
 	run.ID = nonEmpty(run.ID, ledger.NewID())
 	err = s.db.Update(ctx, func(tx Tx) error {
 		before, err := EventsOf(tx, begunRuns+` AND e.id = ?`, run.ID)
@@ -37,7 +40,9 @@ func (s *Store) Run(ctx context.Context, run ledger.DecisionRun, items []ledger.
 			if err != nil {
 				return err
 			}
-			recorded = all[0]
+			if recorded = all[0]; recorded.Verb != run.Verb || recorded.Digest != run.Digest {
+				return ledger.ErrKeyReused
+			}
 			return nil
 		}
 		now := tx.Moment().Wall

@@ -90,17 +90,6 @@ func exactNumber(text string) any {
 	return f
 }
 
-// Encode writes JSON without HTML escapes, names sorted.
-func Encode(data any) ([]byte, error) {
-	var b strings.Builder
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(data); err != nil {
-		return nil, err
-	}
-	return []byte(strings.TrimSuffix(b.String(), "\n")), nil
-}
-
 // FormatData is Value.Format for data.
 func FormatData(data any) (string, error) {
 	switch x := data.(type) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"indoubt/ledger"
 	"indoubt/ledger/need"
 )
 
@@ -164,7 +165,7 @@ func TestI11_ValuesInAnAddressStayValues(t *testing.T) {
 	} {
 		tm, problem := ParseTemplate(c.template, ForRequest)
 		need.Must(t, problem == nil, "%v", problem)
-		input, _ := Encode(map[string]any{"v": c.value})
+		input := ledger.EncodeJSON(map[string]any{"v": c.value})
 		r := &Rendering{Names: given(string(input), "")}
 		got, err := r.URL(tm), r.Err()
 		if c.err == "" && (err != nil || got != c.want) || c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) {

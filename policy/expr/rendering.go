@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"indoubt/ledger"
 )
 
 // Rendering is one pass over templates: the real one, or the one that is shown with
@@ -125,9 +127,7 @@ func (r *Rendering) Tree(t *Tree) any {
 
 // JSON writes data as JSON.
 func (r *Rendering) JSON(data any) []byte {
-	text, err := Encode(data)
-	r.Fail(err)
-	return text
+	return ledger.EncodeJSON(data)
 }
 
 // Form renders a tree the way Stripe, Rails and PHP read nested forms:

@@ -57,8 +57,8 @@ func (m *Mapping) Read(ctx context.Context, row Row) (op Operation, skip bool, e
 	op = Operation{Kind: r.text("kind", maxName), Key: r.text("key", maxKey), Scope: r.text("scope", maxName), Source: r.text("source", maxName),
 		Run: r.text("run", maxName), At: r.at(), Proof: ledger.Proof(r.text("proof", maxName)), Token: r.text("token", maxName), KeySent: r.truth("key_sent")}
 	if data := r.data("input"); data != nil {
-		if op.Input, err = expr.Encode(data); err != nil || len(op.Input) > maxInput {
-			r.fail("input", fmt.Sprintf("JSON of 16 MiB at most was expected: %v", err), "map a reference to it instead")
+		if op.Input = ledger.EncodeJSON(data); len(op.Input) > maxInput {
+			r.fail("input", "JSON of 16 MiB at most was expected", "map a reference to it instead")
 		}
 	}
 	id := r.text("id", maxKey)
@@ -74,8 +74,8 @@ func (m *Mapping) Read(ctx context.Context, row Row) (op Operation, skip bool, e
 	if said := r.data("error"); said != nil { // it is for people, and for its words: nothing about it makes a row bad
 		if text, isText := said.(string); isText {
 			op.Error = strings.ReplaceAll(strings.TrimSpace(text), "\x00", "")
-		} else if all, err := expr.Encode(said); err == nil {
-			op.Error = string(all)
+		} else {
+			op.Error = string(ledger.EncodeJSON(said))
 		}
 	}
 	return op, false, nil
@@ -256,11 +256,7 @@ func (m *Mapping) rowsOf(ctx context.Context, line Row) ([]Row, error) {
 	}
 	var rows []Row
 	for i, data := range list {
-		text, err := expr.Encode(data)
-		if err != nil {
-			return nil, &Error{err.Error(), ""}
-		}
-		rows = append(rows, Row{fmt.Sprintf("%s, row %d", line.Place, i+1), text, expr.Exact(data)})
+		rows = append(rows, Row{fmt.Sprintf("%s, row %d", line.Place, i+1), ledger.EncodeJSON(data), expr.Exact(data)})
 	}
 	return rows, nil
 }

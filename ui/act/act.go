@@ -79,7 +79,8 @@ func Resume(store ledger.Runs, record ledger.DecisionRun, actor ledger.Actor, st
 }
 
 // Begin writes the run down before its first change. One that was given before is
-// carried on, unless it waits for a person or another process drives it.
+// carried on, unless it waits for a person or another process drives it. It returns
+// ledger.ErrKeyReused where its idempotency key belongs to another command.
 func (r *Run) Begin(ctx context.Context) error {
 	if r.driving || r.Unkept || len(r.Items) == 0 {
 		r.begin()

@@ -345,7 +345,7 @@ func TestI10_ARunThatWasBrokenOffGoesOn(t *testing.T) {
 		for i := range set {
 			set[i].Version += seen
 		}
-		return New(store, ledger.DecisionRun{ID: "k", Verb: "note", Actor: vera, CreatedAt: clock.Now()}, set, func(_ context.Context, it ledger.RunItem, change string) Outcome {
+		return New(store, ledger.DecisionRun{IdempotencyKey: "k", Verb: "note", Actor: vera, CreatedAt: clock.Now()}, set, func(_ context.Context, it ledger.RunItem, change string) Outcome {
 			did = append(did, fmt.Sprint(it.OperationID, it.Version))
 			return Decided(nil)
 		})

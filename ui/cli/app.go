@@ -98,7 +98,7 @@ func (a *app) prepare(cmd *cobra.Command) error {
 	if err := swallowed(cmd); err != nil {
 		return err
 	}
-	for _, name := range []string{"ledger", "policy", "as", "key"} {
+	for _, name := range []string{"ledger", "policy", "as", "key", "idempotency-key"} {
 		if f := cmd.Flag(name); f != nil && f.Changed && strings.TrimSpace(f.Value.String()) == "" {
 			return usage("--"+name+" is empty", "is a variable not set? leave it out for the default")
 		}

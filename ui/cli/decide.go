@@ -15,9 +15,10 @@ import (
 
 // decideFlags are what every deciding command takes.
 type decideFlags struct {
-	reason string
-	dryRun bool
-	yes    bool
+	reason         string
+	dryRun         bool
+	yes            bool
+	idempotencyKey string
 
 	receipts  []string
 	reference string
@@ -32,6 +33,7 @@ func (d *decideFlags) add(cmd *cobra.Command) {
 	f.StringVar(&d.reason, "reason", "", "why; kept in the history")
 	f.BoolVar(&d.dryRun, "dry-run", false, "say what would happen and change nothing")
 	f.BoolVarP(&d.yes, "yes", "y", false, "do not ask")
+	f.StringVar(&d.idempotencyKey, "idempotency-key", "", "the same command with the same key again changes nothing more")
 }
 
 // target is one argument of a deciding command.
@@ -147,8 +149,11 @@ func (a *app) decide(ctx context.Context, verb string, args []string, flags *dec
 	if len(items) == 0 { // nothing to record, and nothing to end
 		return a.finish(results)
 	}
-	err = run.begin(ctx, items, ledger.OneOutage(outages), func(ctx context.Context, it ledger.RunItem, changeID string) act.Outcome {
-		i := at[it.OperationID]
+	err = run.begin(ctx, args, items, ledger.OneOutage(outages), func(ctx context.Context, it ledger.RunItem, changeID string) act.Outcome {
+		i, named := at[it.OperationID]
+		if !named { // of a run that was recorded before: its result says why it was not found
+			return act.Outcome{Came: ledger.CameSkipped, Word: "it was not found"}
+		}
 		r, err := do(ctx, run, *found[i], it, changeID)
 		came := r.came
 		if came.Came == "" && came.Left == nil {
@@ -164,6 +169,7 @@ func (a *app) decide(ctx context.Context, verb string, args []string, flags *dec
 	if err != nil {
 		return err
 	}
+	run.known(ctx, at, all, results)
 	run.carry(ctx)
 	run.known(ctx, at, all, results)
 	for id, i := range at {

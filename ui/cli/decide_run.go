@@ -2,6 +2,9 @@ package cli
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -12,10 +15,10 @@ import (
 	"indoubt/ui/safe"
 )
 
-// begin writes the run down before its first change, unless it is a rehearsal or of one
-// operation.
-func (r *decisionRun) begin(ctx context.Context, items []ledger.RunItem, outage string, step act.Step) error {
-	record := ledger.DecisionRun{Verb: r.verb, Actor: r.actor, CreatedAt: r.app.clock(),
+// begin writes the run down before its first change, unless it is a rehearsal. A
+// run that is known goes on where it stopped, with the versions it had seen then.
+func (r *decisionRun) begin(ctx context.Context, args []string, items []ledger.RunItem, outage string, step act.Step) error {
+	record := ledger.DecisionRun{IdempotencyKey: r.flags.idempotencyKey, Digest: r.flags.digest(r.verb, args), Verb: r.verb, Actor: r.actor, CreatedAt: r.app.clock(),
 		Terms: ledger.RunTerms{Outage: outage, Reason: strings.TrimSpace(r.flags.reason), Reference: r.flags.reference, Receipts: r.flags.receipts,
 			Truth: ledger.Truth(r.flags.truth), Key: r.flags.key}}
 	if r.verb == string(ledger.VerbPark) {
@@ -25,8 +28,13 @@ func (r *decisionRun) begin(ctx context.Context, items []ledger.RunItem, outage 
 		record.Canaries, record.Pace, record.Terms.Policy = ledger.RunCanaries, ledger.RunPace, r.policy.Digest()
 	}
 	r.Run = act.New(r.store, record, items, step)
-	r.Unkept = r.flags.dryRun || len(items) == 1
-	return r.Begin(ctx)
+	r.Unkept = r.flags.dryRun || len(items) == 1 && record.IdempotencyKey == ""
+	err := r.Begin(ctx)
+	if errors.Is(err, ledger.ErrKeyReused) {
+		return &failure{Code: "key_reused", Message: fmt.Sprintf("--idempotency-key %q was used with another command", r.flags.idempotencyKey),
+			Hint: "use a new key for a new decision", cause: err}
+	}
+	return err
 }
 
 // carry carries the run out as far as it goes from here. What its canaries came to
@@ -101,4 +109,11 @@ func (r *decisionRun) left() error {
 		hint = r.Record.Anew()
 	}
 	return &ledger.RefusedError{Verb: r.verb, Code: "over", Why: why + "; it was left as it was", Hint: hint}
+}
+
+// digest binds an idempotency key to the verb and everything that was said.
+func (d *decideFlags) digest(verb string, args []string) string {
+	b, _ := json.Marshal([]any{verb, args, strings.TrimSpace(d.reason), d.receipts, d.reference, d.truth, d.until, d.request, d.key})
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
 }

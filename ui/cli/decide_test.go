@@ -135,7 +135,7 @@ func TestDryRunWritesNothing(t *testing.T) {
 		{"note", id(1), "--reason", "r"}, {"ack", b.at(2), "--truth", "both_wanted", "--reason", "r"}, {"undo", b.at(2), "--reason", "r"},
 		{"hold", "--all", "--reason", "r"}, {"hold", "stripe.charge", "--reason", "r"}, {"hold", "--downstream", "stripe", "--reason", "r"},
 	} {
-		a := b.json(0, append(args, "--dry-run")...)
+		a := b.json(0, append(args, "--dry-run", "--idempotency-key", "k")...)
 		need.That(t, strings.HasPrefix(a.Effect, "would_"), "%v: effect %q", args, a.Effect)
 	}
 	if a := b.json(0, "confirm", b.at(1), "--dry-run", "--reason", "r"); a.operations(t)[0].State != "committed" {
@@ -144,6 +144,9 @@ func TestDryRunWritesNothing(t *testing.T) {
 	b.json(4, "confirm", id(1)+"@99", "--dry-run", "--reason", "r")
 	b.json(0, "--read-only", "confirm", b.at(1), "--dry-run", "--reason", "r")
 	need.That(t, b.lastEvent() == before && b.rec(1).Operation.State == ledger.Uncertain, "a rehearsal has written")
+	if run, known, err := b.open().Run(context.Background(), ledger.DecisionRun{ID: ledger.NewID(), IdempotencyKey: "k", Digest: "d", Verb: "v", Actor: pipeline, CreatedAt: b.now}, nil); err != nil || known {
+		t.Errorf("a rehearsal has taken the idempotency key: %v %v %v", run, known, err)
+	}
 	missing := filepath.Join(b.dir, "none.db")
 	need.Equal(t, b.json(0, "--ledger", missing, "init", "--dry-run").Effect, "would_create")
 	if _, err := os.Stat(missing); err == nil {
@@ -151,13 +154,39 @@ func TestDryRunWritesNothing(t *testing.T) {
 	}
 }
 
-// A run that was killed between its operations is finished by who goes on with it, with the
-// versions it had seen.
-func TestI10_ACommandKilledHalfWayIsFinished(t *testing.T) {
+func TestAnIdempotencyKeyMakesACommandRepeatable(t *testing.T) {
 	b := newBench(t)
 	b.doubt(1, "stripe.charge", charge)
 	b.doubt(2, "stripe.charge", strings.Replace(charge, "1042", "1043", 1))
-	run := ledger.DecisionRun{Verb: "confirm", Terms: ledger.RunTerms{Reason: "seen"},
+	args := []string{"confirm", b.at(1), b.at(2), "--reason", "seen", "--idempotency-key", "K1"}
+	need.Equal(t, b.json(0, args...).Effect, "updated", "first")
+	after := b.lastEvent()
+	a := b.json(0, args...)
+	if ops := a.operations(t); a.Effect != "noop" || len(ops) != 2 || ops[0].Effect != "noop" || ops[0].State != "committed" {
+		t.Errorf("again: %s %s", a.Effect, a.Data)
+	}
+	need.Equal(t, b.lastEvent(), after, "the repeat has written")
+	b.want(0, "undo", b.at(1), "--reason", "moved on since")
+	if a := b.json(0, args...); a.Effect != "noop" || a.operations(t)[0].State != "uncertain" {
+		t.Errorf("after an undo the repeat is still a repeat: %s %s", a.Effect, a.Data)
+	}
+	if a := b.json(8, "confirm", b.at(1), "--reason", "other", "--idempotency-key", "K1"); a.Error.Code != "key_reused" {
+		t.Errorf("%+v", a.Error)
+	}
+	if a := b.json(8, "deny", b.at(1), "--reason", "seen", "--idempotency-key", "K1"); a.Error.Code != "key_reused" {
+		t.Errorf("%+v", a.Error)
+	}
+}
+
+// A run that was killed between its operations is finished by its repeat,
+// with the versions it had seen.
+func TestI10_ACommandKilledHalfWayIsFinishedByItsRepeat(t *testing.T) {
+	b := newBench(t)
+	b.doubt(1, "stripe.charge", charge)
+	b.doubt(2, "stripe.charge", strings.Replace(charge, "1042", "1043", 1))
+	first, second := b.at(1), b.at(2)
+	flags := &decideFlags{reason: "seen", idempotencyKey: "K2"}
+	run := ledger.DecisionRun{IdempotencyKey: "K2", Digest: flags.digest("confirm", []string{first, second}), Verb: "confirm",
 		Actor: ledger.Actor{Name: "maya"}, CreatedAt: b.now}
 	items := []ledger.RunItem{{OperationID: id(1), Version: b.rec(1).Operation.Version}, {OperationID: id(2), Version: b.rec(2).Operation.Version}}
 	ctx := context.Background()
@@ -165,22 +194,26 @@ func TestI10_ACommandKilledHalfWayIsFinished(t *testing.T) {
 	need.OK(t, err)
 	d := ledger.Decision{ChangeID: run.ChangeID(items[0]), ID: id(1), Version: b.rec(1).Operation.Version, Verb: ledger.VerbConfirm, Reason: "seen", Actor: run.Actor}
 	need.Get(ledger.Decide(ctx, b.open(), d))(t)
-	b.want(0, "runs", "resume", run.ID)
-	need.Equal(t, b.rec(2).Operation.State, ledger.Committed)
-	need.Equal(t, b.rec(1).Operation.Version, d.Version+1, "it was decided twice")
+	a := b.json(0, "confirm", first, second, "--reason", "seen", "--idempotency-key", "K2")
+	ops := a.operations(t)
+	need.That(t, a.Effect == "updated" && ops[0].Effect == "noop" && ops[1].Effect == "updated" && ops[1].State == "committed", "%s %s", a.Effect, a.Data)
+	if v := b.rec(1).Operation.Version; ops[0].Version != v || v != d.Version+1 {
+		t.Errorf("the first was decided twice: version %d after %d", v, d.Version)
+	}
 }
 
-// An operation of a run that is not there any more is left out, and nothing
+// An operation of a run that is not there any more is left out by the repeat, and nothing
 // is done to another one in its place.
-func TestARunLeavesOutWhatIsNotFound(t *testing.T) {
+func TestARepeatLeavesOutWhatIsNotFound(t *testing.T) {
 	b := newBench(t)
 	b.doubt(1, "stripe.charge", charge)
-	run := ledger.DecisionRun{Verb: "note", Terms: ledger.RunTerms{Reason: "seen"}, Actor: ledger.Actor{Name: "maya"}, CreatedAt: b.now}
+	flags := &decideFlags{reason: "seen", idempotencyKey: "K3"}
+	run := ledger.DecisionRun{IdempotencyKey: "K3", Digest: flags.digest("note", []string{id(1), id(2)}), Verb: "note", Actor: ledger.Actor{Name: "maya"}, CreatedAt: b.now}
 	run, _, err := b.open().Run(context.Background(), run, []ledger.RunItem{{OperationID: id(1)}, {OperationID: id(2)}})
 	need.OK(t, err)
-	b.run("runs", "resume", run.ID)
+	b.json(3, "note", id(1), id(2), "--reason", "seen", "--idempotency-key", "K3")
 	need.Equal(t, strings.Count(b.want(0, "log", id(1)), "seen"), 1, "notes")
-	need.Contains(t, b.want(0, "runs", run.ID), "1 noted + 1 not done")
+	need.Contains(t, b.want(0, "runs", run.ID), "1 noted + 1 left out")
 }
 
 // A run that a person ended is over, whoever asks; one whose driver died
@@ -218,8 +251,11 @@ func resumedRedaction(t *testing.T) {
 		b.doubt(n, "stripe.charge", strings.Replace(charge, "1042", "104"+strconv.Itoa(n), 1))
 		b.want(0, "deny", b.at(n), "--reason", "r")
 	}
+	b.want(0, "redact", b.at(1), "--key", "--reason", "request 7", "--yes", "--idempotency-key", "R")
+	run, _, err := b.open().Account(t.Context(), ledger.RunID("R"))
+	need.OK(t, err)
 	o := b.rec(2).Operation
-	run, _, err := b.open().Run(t.Context(), ledger.DecisionRun{Verb: "redact", Actor: ledger.Actor{Name: "maya"}, Terms: ledger.RunTerms{Key: true, Reason: "request 7"}},
+	run, _, err = b.open().Run(t.Context(), ledger.DecisionRun{Verb: run.Verb, Actor: run.Actor, Terms: run.Terms},
 		[]ledger.RunItem{{OperationID: o.ID, Version: o.Version, Kind: o.Kind}})
 	need.OK(t, err)
 	b.want(0, "runs", "resume", run.ID, "--as", "sam")
@@ -242,10 +278,11 @@ func TestTheWorstExitCodeWins(t *testing.T) {
 func TestHoldsAndTheirRelease(t *testing.T) {
 	b := newBench(t)
 	b.doubt(1, "stripe.charge", charge)
-	args := []string{"hold", "--downstream", "stripe", "--reason", "outage", "--until", "2h"}
+	args := []string{"hold", "--downstream", "stripe", "--reason", "outage", "--until", "2h", "--idempotency-key", "H"}
 	if a := b.json(0, args...); a.Effect != "created" || !strings.Contains(string(a.Data), "stripe.charge") {
 		t.Errorf("%s %s", a.Effect, a.Data)
 	}
+	need.Equal(t, b.json(0, args...).Effect, "noop", "again")
 	need.Equal(t, b.json(0, "hold", "--downstream", "stripe", "--reason", "longer").Effect, "updated", "replaced")
 	need.Contains(t, b.want(0, "show", id(1)), "maya holds downstream:stripe: longer")
 	need.Equal(t, b.json(0, "release", "--downstream", "stripe", "--reason", "over").Effect, "updated")

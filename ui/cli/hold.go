@@ -12,6 +12,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/policy"
+	"indoubt/ui/act"
 	"indoubt/ui/safe"
 )
 
@@ -126,7 +127,12 @@ func (c holdCommand) hold(ctx context.Context, scope ledger.HoldScope, flags *de
 	if err != nil {
 		return err
 	}
-	h := ledger.Hold{Scope: scope, Kinds: kinds, Actor: run.actor, Reason: flags.reason, Until: ends, ChangeID: ledger.NewID()}
+	if flags.until != "" { // of a repeat, the same moment as the first time
+		if ends, err = until(flags.until, run.Record.CreatedAt); err != nil {
+			return err
+		}
+	}
+	h := ledger.Hold{Scope: scope, Kinds: kinds, Actor: run.actor, Reason: flags.reason, Until: ends, ChangeID: run.Record.ChangeID(run.Items[0])}
 	standing, err := standing(ctx, s, scope, now)
 	if err != nil {
 		return err
@@ -143,9 +149,12 @@ func (c holdCommand) hold(ctx context.Context, scope ledger.HoldScope, flags *de
 		}
 		return c.done(effect, oneHoldJSON(h), func(w *safe.Writer) { w.Println("would hold " + string(scope)) })
 	}
-	if err := s.Hold(ctx, h); err != nil {
+	if run.Record.Done() > 0 || standing != nil && standing.ChangeID == h.ChangeID {
+		effect = effectNoop
+	} else if err := s.Hold(ctx, h); err != nil {
 		return err
 	}
+	run.carry(ctx)
 	return c.done(effect, oneHoldJSON(h), func(w *safe.Writer) {
 		line := "holding " + string(scope)
 		if !ends.IsZero() {
@@ -168,20 +177,23 @@ func (c holdCommand) release(ctx context.Context, scope ledger.HoldScope, flags 
 	others := slices.DeleteFunc(slices.Clone(holds), func(h ledger.Hold) bool { return h.Scope == scope })
 	nothing := func(w *safe.Writer) { w.Println(string(scope) + " is not held") }
 	switch standing := len(others) < len(holds); {
-	case !standing && len(others) == 0:
+	case run.Record.Done() > 0 || !standing && len(others) == 0:
+		run.carry(ctx)
 		return c.done(effectNoop, data, nothing)
 	case !standing: // it may be another one that was meant
+		run.carry(ctx)
 		return &failure{Code: "not_found", Message: string(scope) + " is not held; nothing was released", More: held(others),
 			Hint: others[0].Scope.Release()}
 	case flags.dryRun:
 		return c.done(effectWouldUpdate, data, func(w *safe.Writer) { w.Println("would release " + string(scope)) })
 	}
-	switch err := s.LiftHold(ctx, scope, run.actor, flags.reason, ledger.NewID()); {
+	switch err := s.LiftHold(ctx, scope, run.actor, flags.reason, run.Record.ChangeID(run.Items[0])); {
 	case errors.Is(err, ledger.ErrNotFound):
 		return c.done(effectNoop, data, nothing)
 	case err != nil:
 		return err
 	}
+	run.carry(ctx)
 	return c.done(effectUpdated, data, func(w *safe.Writer) {
 		w.Println("released " + string(scope))
 		for _, line := range held(others) {
@@ -250,7 +262,7 @@ func (c holdCommand) scoped(ctx context.Context, verb string, args []string, nee
 	if err := run.ask(ctx, something, needs); err != nil {
 		return nil, nil, err
 	}
-	return s, run, nil
+	return s, run, run.begin(ctx, args, []ledger.RunItem{{OperationID: args[0]}}, "", func(context.Context, ledger.RunItem, string) act.Outcome { return act.Decided(nil) })
 }
 
 // standing is the hold on exactly this scope, or nil.

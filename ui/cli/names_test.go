@@ -42,7 +42,9 @@ func TestIdsAsTheyWereWritten(t *testing.T) {
 		b.want(0, "note", at(), "--reason", "looked")
 		b.want(0, "park", at(), "--until", "2h")
 		seen := at()
-		b.want(0, "deny", seen, "--reason", "not there")
+		for range 2 { // the second is the same decision
+			b.want(0, "deny", seen, "--reason", "not there", "--idempotency-key", "d")
+		}
 		b.want(0, "undo", at(), "--reason", "it is")
 		b.terminal = true
 		b.want(0, "settle", id+".1", "--outcome", "committed", "--receipt", "r1")

@@ -128,10 +128,10 @@ func (c outageCommand) take(ctx context.Context, args []string, flags *decideFla
 	if err != nil {
 		return err
 	}
-	change := ledger.OutageChange{ID: args[0], Verb: ledger.OutageTaken, ChangeID: ledger.NewID(), Actor: run.actor, Reason: flags.reason}
+	change := ledger.OutageChange{ID: args[0], Verb: ledger.OutageTaken, ChangeID: run.Record.ChangeID(run.Items[0]), Actor: run.actor, Reason: flags.reason}
 	if flags.until == "now" {
-		change.Until = c.clock()
-	} else if change.Until, err = until(flags.until, c.clock()); err != nil {
+		change.Until = run.Record.CreatedAt
+	} else if change.Until, err = until(flags.until, run.Record.CreatedAt); err != nil {
 		return err
 	}
 	a, err := s.Outage(ctx, change.ID, c.clock())
@@ -139,15 +139,19 @@ func (c outageCommand) take(ctx context.Context, args []string, flags *decideFla
 		return err
 	}
 	effect := effectUpdated
-	if flags.dryRun {
+	switch {
+	case flags.dryRun:
 		effect = effectWouldUpdate
 		a.Outage, _, err = change.Apply(a.Outage, c.clock())
-	} else {
+	case run.Record.Done() > 0:
+		effect = effectNoop
+	default:
 		a.Outage, err = s.ChangeOutage(ctx, change)
 	}
 	if err != nil {
 		return err
 	}
+	run.carry(ctx)
 	return c.done(effect, c.asJSON(a), func(w *safe.Writer) {
 		o := c.outage(a)
 		w.Printf("%s  %s: %s, %s\n", prefix(a.ID, 8), effect, o.Title(), o.Taken())

@@ -30,7 +30,7 @@ func TestOutage(t *testing.T) {
 		t.Fatalf("%+v", all)
 	}
 	in := all[0].ID[:6]
-	take := []string{"outage", "take", in, "--until", "1h"}
+	take := []string{"outage", "take", in, "--until", "1h", "--idempotency-key", "T"}
 	for _, c := range []struct {
 		exit   int
 		effect string
@@ -38,6 +38,8 @@ func TestOutage(t *testing.T) {
 	}{
 		{0, "would_update", append(slices.Clone(take), "--dry-run")},
 		{0, "updated", take},
+		{0, "noop", take},
+		{8, "", append(slices.Clone(take), "--reason", "x")},
 		{3, "", []string{"outage", "show", "ffffff"}},
 		{5, "", []string{"--read-only", "outage", "take", in}},
 		{2, "", []string{"outage", "tkae", in}},

@@ -133,11 +133,15 @@ func TestRetrySendsOnceAndShowsWhatFirst(t *testing.T) {
 		t.Fatal("a rehearsal has sent")
 	}
 	before := b.at(1)
-	a := b.json(0, "retry", before, "--reason", "outage over")
+	args := []string{"retry", before, "--reason", "outage over", "--idempotency-key", "R1"}
+	a := b.json(0, args...)
 	if ops := a.operations(t); a.Effect != "updated" || ops[0].State != "committed" || ops[0].Receipt == nil || *ops[0].Receipt != "ch_1" {
 		t.Errorf("%s %s", a.Effect, a.Data)
 	}
 	need.That(t, strings.Contains(string(a.Data), `"did":"sent"`) && strings.Contains(string(a.Data), `"basis":"key_safe"`), "%s", a.Data)
+	if a := b.json(0, args...); a.Effect != "noop" {
+		t.Errorf("the repeat: %s %s", a.Effect, a.Data)
+	}
 	if a := b.json(4, "retry", before, "--reason", "again"); a.Error.Code != "moved" {
 		t.Errorf("%+v", a.Error)
 	}
@@ -146,13 +150,14 @@ func TestRetrySendsOnceAndShowsWhatFirst(t *testing.T) {
 	}
 }
 
-// Who goes on with a command that was killed when it had sent, and before it wrote that
-// down, is told what came of its send, and not that someone else moved the row.
-func TestI10_WhoGoesOnIsToldOfWhatTheKilledCommandHadSent(t *testing.T) {
+// A command that was killed when it had sent, and before it wrote that down, tells what
+// came of its send when it is repeated, and not that someone else moved the row.
+func TestI10_ARepeatTellsOfWhatTheKilledCommandHadSent(t *testing.T) {
 	b, s := newShopBench(t)
 	b.doubt(1, "keyed", plain)
-	o, ctx := b.rec(1).Operation, context.Background()
-	run := ledger.DecisionRun{Terms: ledger.RunTerms{Reason: "outage over"}, Verb: "retry", Actor: ledger.Actor{Name: "maya"}, CreatedAt: b.now}
+	seen, o, ctx := b.at(1), b.rec(1).Operation, context.Background()
+	flags := &decideFlags{reason: "outage over", idempotencyKey: "R1"}
+	run := ledger.DecisionRun{IdempotencyKey: "R1", Digest: flags.digest("retry", []string{seen}), Verb: "retry", Actor: ledger.Actor{Name: "maya"}, CreatedAt: b.now}
 	item := ledger.RunItem{OperationID: o.ID, Version: o.Version}
 	run, _, err := b.open().Run(ctx, run, []ledger.RunItem{item})
 	need.OK(t, err)
@@ -161,8 +166,10 @@ func TestI10_WhoGoesOnIsToldOfWhatTheKilledCommandHadSent(t *testing.T) {
 	need.Get(ledger.Allow(ctx, b.open(), ledger.GrantRequest{ChangeID: change, GrantID: ledger.DeriveID(change, "grant"), OperationID: o.ID, Version: o.Version, Basis: ledger.BasisKeySafe,
 		Sender: "http", KeyWorks: true, Actor: run.Actor, Reason: "outage over", ExpiresAt: b.now.Add(time.Hour), AttemptID: attempt, TokenSent: true, Deadline: time.Minute}))(t)
 	need.Get(ledger.Settle(ctx, b.open(), ledger.SettleRequest{ChangeID: "s", AttemptID: attempt, Outcome: ledger.OutcomeUncertain, Error: "lost", Status: -1, Actor: run.Actor}))(t)
-	b.run("runs", "resume", run.ID)
+	b.json(6, "retry", seen, "--reason", "outage over", "--idempotency-key", "R1")
 	need.Contains(t, b.want(0, "runs", run.ID), "1 = 1 unclear")
+	b.want(0, "confirm", b.at(1), "--reason", "found there")
+	need.Equal(t, b.json(0, "retry", seen, "--reason", "outage over", "--idempotency-key", "R1").Effect, "noop", "once it is settled")
 	_, sends := s.effects()
 	need.Equal(t, sends, 0)
 }

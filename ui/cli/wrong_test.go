@@ -163,6 +163,7 @@ outage show zz
 outage take zz
 outage close zz
 report zz
+confirm #1 --reason r --idempotency-key=
 hold bad!kind --reason r
 hold new.kind --reason r
 run --kind k --deadline 999d -- true

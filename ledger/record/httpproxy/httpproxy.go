@@ -48,7 +48,6 @@ type Proxy struct {
 	upstream  *url.URL
 	reads     *http.Transport
 	patience  time.Duration // with a client that sends a part of its request at a time
-	guarded   bool          // the upstream's address carries a credential, which no web page may use
 	hosts     []string      // names by which it may be asked
 	room      chan struct{} // a place for each request that is under way
 }
@@ -61,10 +60,10 @@ func New(o Options) (*Proxy, error) {
 	if o.Upstream.Scheme != "http" && o.Upstream.Scheme != "https" || o.Upstream.Hostname() == "" {
 		return nil, fmt.Errorf("the upstream %q is no http or https address", transmit.WithoutSecrets(o.Upstream))
 	}
-	if o.Upstream.RawQuery != "" || o.Upstream.Fragment != "" {
-		return nil, errors.New("the upstream's address has a query or a fragment, which would be lost")
+	if o.Upstream.RawQuery != "" || o.Upstream.Fragment != "" || o.Upstream.User != nil {
+		return nil, errors.New("the upstream's address has a query, a fragment or a credential, which would be lost: clients send their own")
 	}
-	p := &Proxy{patience: bodyPatience, reads: readTransport(o.TLS), guarded: o.Upstream.User != nil,
+	p := &Proxy{patience: bodyPatience, reads: readTransport(o.TLS),
 		hosts: append([]string{o.Upstream.Hostname()}, o.Hosts...), room: make(chan struct{}, mostRequests)}
 	p.transport = &roundtrip.Transport{
 		Recorder: o.Recorder, Scope: o.Scope, RequireKey: o.RequireKey, MaxRequest: o.MaxRequest, Report: o.Report,
@@ -134,10 +133,6 @@ func rewrite(r *httputil.ProxyRequest, upstream *url.URL) {
 	r.Out.Header.Del("Upgrade")
 	r.Out.Header.Del("Connection")
 	r.Out.Header.Del("Http2-Settings")
-	if u := upstream.User; u != nil && r.Out.Header.Get("Authorization") == "" {
-		password, _ := u.Password()
-		r.Out.SetBasicAuth(u.Username(), password)
-	}
 }
 
 // onward is a request as it goes to the upstream.

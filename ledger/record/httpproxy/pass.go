@@ -25,8 +25,6 @@ func (p *Proxy) notPassed(r *http.Request) *problem {
 	case !OwnHost(r.Host, p.hosts...):
 		return newProblem("not_passed", http.StatusMisdirectedRequest, "This proxy does not go by that name",
 			"A web page can make its own name stand for this machine. Allow a name with --allow-host.")
-	case p.guarded && new(http.CrossOriginProtection).Check(r) != nil:
-		return newProblem("not_passed", http.StatusForbidden, "Web pages of other origins are not served", "This proxy adds a credential to what it passes.")
 	}
 	for _, name := range listed(r.Header, "Upgrade") {
 		if name, _, _ = strings.Cut(name, "/"); !slices.ContainsFunc([]string{"h2c", "HTTP", "TLS"}, func(s string) bool { return strings.EqualFold(s, name) }) {

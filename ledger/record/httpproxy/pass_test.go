@@ -189,20 +189,17 @@ func TestI1_SmuggledRequestIsNotPassedUnrecorded(t *testing.T) {
 
 func TestHeadersAsAReverseProxy(t *testing.T) {
 	up := newUpstream(t, says("HTTP/1.1 200 OK\r\nConnection: X-Hop\r\nX-Hop: 1\r\nKeep-Alive: 5\r\nX-End: 2\r\nSet-Cookie: a=b\r\nContent-Length: 0\r\n\r\n"))
-	w := newWorld(t, up, setup{option: func(o *Options) { o.Upstream.Path = "/base"; o.Upstream.User = url.UserPassword("u", "p") }})
+	w := newWorld(t, up, setup{option: func(o *Options) { o.Upstream.Path = "/base" }})
 	for _, method := range []string{"GET", "POST"} {
 		a := w.do(method, "/a%20b/?q=%41;x", "", "", "Connection", "X-Mine", "X-Mine", "1", "Proxy-Authorization", "Basic x", "X-Forwarded-For", "10.0.0.1",
 			"X-Keep", "yes", "Indoubt-Source", "billing@42", "User-Agent", "shop/1", "Accept-Encoding", "gzip")
 		req, _ := up.last()
-		for name, want := range map[string]string{"X-Mine": "", "Proxy-Authorization": "", "X-Keep": "yes", "X-Forwarded-For": "10.0.0.1", "User-Agent": "shop/1", "Authorization": "Basic dTpw"} {
+		for name, want := range map[string]string{"X-Mine": "", "Proxy-Authorization": "", "X-Keep": "yes", "X-Forwarded-For": "10.0.0.1", "User-Agent": "shop/1"} {
 			need.Equal(t, req.Header.Get(name), want, method, name)
 		}
 		need.That(t, req.Host == up.l.Addr().String() && req.RequestURI == "/base/a%20b/?q=%41;x", "%s: %s %s", method, req.Host, req.RequestURI)
 		need.That(t, method != "POST" || req.Header.Get("Indoubt-Source") == "" && req.Header.Get("Accept-Encoding") == "identity", "%v", req.Header)
 		need.That(t, a.header.Get("X-Hop") == "" && a.header.Get("Keep-Alive") == "" && a.header.Get("X-End") == "2" && a.header.Get("Set-Cookie") == "a=b", "%s: %v", method, a.header)
-	}
-	if a := w.post("k", "{}", "Origin", "https://elsewhere.example", "Sec-Fetch-Site", "cross-site"); a.status != 403 || a.problem(t).Code != "not_passed" {
-		t.Errorf("a web page used our credential: %+v", a)
 	}
 	if src := w.operation("").Operation.Source; src.Pipeline != "billing" || src.Run != "42" {
 		t.Errorf("%+v", src)

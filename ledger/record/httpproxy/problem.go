@@ -29,11 +29,6 @@ type problem struct {
 
 	Code string `json:"code"` // the end of the type
 	record.Facts
-	Kind    string `json:"kind,omitempty"`
-	Key     string `json:"key,omitempty"`
-	State   string `json:"state,omitempty"`
-	Since   string `json:"since,omitempty"`   // of that state, RFC 3339
-	Until   string `json:"until,omitempty"`   // in flight at the latest, RFC 3339
 	Receipt string `json:"receipt,omitempty"` // the upstream's name for what was done
 	Advice  string `json:"advice,omitempty"`
 
@@ -77,23 +72,8 @@ func newProblem(code string, status int, title, detail string) *problem {
 
 // about names the operation.
 func (p *problem) about(o ledger.Operation) *problem {
-	p.Operation, p.Kind, p.Key, p.State, p.Receipt = o.ID, o.Kind, o.KeyToSend(), string(o.State), o.Receipt()
-	switch o.State {
-	case ledger.Pending:
-		p.Since, p.Until = stamp(o.StartedAt), stamp(o.DeadlineAt)
-	case ledger.Uncertain:
-		p.Since = stamp(o.DoubtedAt)
-	default:
-		p.Since = stamp(o.SettledAt)
-	}
+	p.Operation, p.Receipt = o.ID, o.Receipt()
 	return p
-}
-
-func stamp(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return t.UTC().Format(time.RFC3339)
 }
 
 func (p *problem) write(w http.ResponseWriter) {
@@ -211,7 +191,7 @@ func meaning(err error) *problem {
 	case errors.As(err, &caller):
 		p := newProblem("other_caller", http.StatusConflict, "The same request came with another "+caller.Headers,
 			"It may be another caller's, so that its answer is not given away; nothing was sent now.")
-		p.Operation, p.Kind, p.Key = caller.Operation.ID, caller.Operation.Kind, caller.Operation.KeyToSend()
+		p.Operation = caller.Operation.ID
 		p.Advice = "For another request use a new key."
 		return p
 	case errors.As(err, &refused):

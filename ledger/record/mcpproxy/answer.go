@@ -2,11 +2,9 @@ package mcpproxy
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
-	"time"
 
 	"indoubt/ledger"
 	"indoubt/ledger/record"
@@ -28,9 +26,6 @@ const (
 type told struct {
 	Outcome string `json:"outcome"` // one of outcomeOf
 	record.Facts
-	Key      string   `json:"key,omitempty"`
-	Since    string   `json:"since,omitempty"`
-	Until    string   `json:"until,omitempty"`
 	Receipts []string `json:"receipts,omitempty"`
 	Why      string   `json:"why,omitempty"`
 	Advice   string   `json:"advice"`
@@ -43,7 +38,7 @@ var outcomeOf = map[string]string{
 
 // about fills in what every answer about an operation says.
 func (c *call) about(o ledger.Operation, code, advice string) told {
-	return told{Outcome: outcomeOf[code], Facts: c.p.facts(code, o.ID), Key: o.KeyToSend(), Receipts: o.Receipts, Advice: advice}
+	return told{Outcome: outcomeOf[code], Facts: c.p.facts(code, o.ID), Receipts: o.Receipts, Advice: advice}
 }
 
 // facts are the facts of an error, with the tool to ask.
@@ -79,12 +74,8 @@ func (c *call) unknown(o ledger.Operation, why string) []byte {
 		said, why = doubtWords(o.ErrorClass), string(o.ErrorClass)
 	}
 	t := c.about(o, "in_doubt", fmt.Sprintf("It is not known whether this call took effect (%s): do not repeat it, go on with what does not depend on it, "+
-		"and ask the tool %s with operation %q again in %s; if it stays unknown, a person decides.", said, c.p.status, o.ID, c.again(o)))
-	since := o.DoubtedAt
-	if since.IsZero() {
-		since = o.DeadlineAt
-	}
-	t.Since, t.Why = stamp(since), why
+		"and ask the tool %s with operation %q again in a minute; if it stays unknown, a person decides.", said, c.p.status, o.ID))
+	t.Why = why
 	return c.tell(t, true)
 }
 
@@ -94,7 +85,7 @@ func (c *call) like(o ledger.Operation) []byte {
 		"and this may be the same in other words. "+
 		"Ask the tool %s with operation %q; if you mean another one, repeat this call, and it is sent.",
 		doubtWords(o.ErrorClass), c.p.status, o.ID))
-	t.Since, t.Why = stamp(o.DoubtedAt), string(o.ErrorClass)
+	t.Why = string(o.ErrorClass)
 	return c.tell(t, true)
 }
 
@@ -113,33 +104,11 @@ func doubtWords(class ledger.ErrorClass) string {
 	return "no answer settles it"
 }
 
-// again is how long the caller may wait before it asks how an operation stands.
-func (c *call) again(o ledger.Operation) string {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.p.ctx), time.Second)
-	defer cancel()
-	rec, err := c.p.o.Store.Read(ctx, ledger.Locator{ID: o.ID})
-	if err != nil {
-		return inWords(askAgainIn)
-	}
-	at, _ := moreKnownAt(rec)
-	return inWords(max(at.Sub(rec.Now), 5*time.Second))
-}
-
-func inWords(d time.Duration) string {
-	if d < 2*time.Minute {
-		return fmt.Sprintf("%d seconds", int(d.Round(time.Second)/time.Second))
-	}
-	if d > 2*time.Hour {
-		return fmt.Sprintf("%d hours", int(d.Round(time.Hour)/time.Hour))
-	}
-	return fmt.Sprintf("%d minutes", int(d.Round(time.Minute)/time.Minute))
-}
-
 // waiting is the answer about an attempt in flight that is not waited for.
 func (c *call) waiting(o ledger.Operation, why string) []byte {
 	t := c.about(o, "in_progress", fmt.Sprintf("An identical call is under way (%s), and nothing was sent now: do not repeat it, go on with what does not depend on it, "+
-		"and ask the tool %s with operation %q again in %s.", why, c.p.status, o.ID, c.again(o)))
-	t.Since, t.Until, t.Why = stamp(o.StartedAt), stamp(o.DeadlineAt), why
+		"and ask the tool %s with operation %q again in a minute.", why, c.p.status, o.ID))
+	t.Why = why
 	return c.tell(t, true)
 }
 
@@ -149,10 +118,8 @@ func (c *call) done(o ledger.Operation) []byte {
 	if len(o.Receipts) > 0 {
 		found = " (" + strings.Join(o.Receipts, ", ") + ")"
 	}
-	t := c.about(o, "finished", fmt.Sprintf("This call has taken effect already%s, and was not sent again: take it as done, and read what it made where you need it, "+
-		"because the server's own answer is not kept.", found))
-	t.Since = stamp(o.SettledAt)
-	return c.tell(t, false)
+	return c.tell(c.about(o, "finished", fmt.Sprintf("This call has taken effect already%s, and was not sent again: take it as done, and read what it made where you need it, "+
+		"because the server's own answer is not kept.", found)), false)
 }
 
 // outcome answers a call that was sent, or was to be, and got no line from the
@@ -183,9 +150,9 @@ func (c *call) tell(t told, isError bool) []byte {
 }
 
 func (c *toolCall) toolResult(said any, sentence string, isError, structured bool) []byte {
-	text := encode(said)
+	text := ledger.EncodeJSON(said)
 	content := []map[string]string{{"type": "text", "text": sentence}, {"type": "text", "text": string(text)}}
-	result := fmt.Appendf(nil, `{"content":%s,"isError":%t,"_meta":{%q:%s}`, encode(content), isError, metaOutcome, text)
+	result := fmt.Appendf(nil, `{"content":%s,"isError":%t,"_meta":{%q:%s}`, ledger.EncodeJSON(content), isError, metaOutcome, text)
 	if structured {
 		result = fmt.Appendf(result, `,"structuredContent":%s`, text)
 	}
@@ -223,24 +190,7 @@ func failureLine(id json.RawMessage, number int, data coded, message string) []b
 	if id == nil {
 		id = json.RawMessage("null")
 	}
-	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%s,"data":%s}}`, id, number, encode(message), encode(data))
-}
-
-func encode(v any) []byte {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return []byte("null")
-	}
-	return bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
-}
-
-func stamp(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return t.UTC().Format(time.RFC3339)
+	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%s,"data":%s}}`, id, number, ledger.EncodeJSON(message), ledger.EncodeJSON(data))
 }
 
 // redacted reports whether parts of a stored result were replaced.

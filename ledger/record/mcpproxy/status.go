@@ -37,9 +37,7 @@ type standing struct {
 	Kind      string   `json:"kind"`
 	Title     string   `json:"title,omitempty"`
 	Session   string   `json:"session,omitempty"` // whose, by the client's own word
-	Key       string   `json:"key"`
-	State     string   `json:"state"`
-	Outcome   string   `json:"outcome"` // committed, failed, unknown, pending, abandoned
+	Outcome   string   `json:"outcome"`           // committed, failed, unknown, pending, abandoned
 	Since     string   `json:"since,omitempty"`
 	Error     string   `json:"error_class,omitempty"`
 	Receipts  []string `json:"receipts,omitempty"`
@@ -67,11 +65,10 @@ func moreKnownAt(rec ledger.Record) (at time.Time, checked bool) {
 // standingOf says what happened, what may be done meanwhile, and when to ask again.
 func standingOf(rec ledger.Record) standing {
 	o := rec.Operation
-	s := standing{Operation: o.ID, Kind: o.Kind, Title: o.Title, Session: o.Session, Key: o.KeyToSend(), State: string(o.StateAt(rec.Now)), Since: stamp(o.UpdatedAt),
+	s := standing{Operation: o.ID, Kind: o.Kind, Title: o.Title, Session: o.Session, Outcome: string(o.StateAt(rec.Now)), Since: stamp(o.UpdatedAt),
 		Receipts: o.Receipts, Conflict: string(o.Conflict)}
-	s.Outcome = s.State
 	again, checked := moreKnownAt(rec)
-	switch ledger.State(s.State) {
+	switch ledger.State(s.Outcome) {
 	case ledger.Uncertain:
 		settles := "a check or a person settles it"
 		if checked {
@@ -135,33 +132,24 @@ func summary(list []standing, more bool) string {
 		"Do not repeat any of them, neither here nor in another way; go on with what does not depend on them. Ask again after %s.", pending, least, len(list)-pending, again)
 }
 
-// openCalls are the tool calls in the ledger that are under way, then those in doubt,
-// newest first.
+// openCalls are the tool calls in the ledger that are under way or in doubt, newest first.
 func openCalls(ctx context.Context, store ledger.Store) (list []standing, more bool, err error) {
+	open, err := ledger.ParseFilter("state:pending,uncertain kind:" + kindPrefix + "*")
+	if err != nil {
+		return nil, false, err
+	}
+	page, err := store.Page(ctx, ledger.Query{Tab: ledger.TabAll, Filter: open, Order: ledger.OrderNewest, Limit: mostListed, Now: time.Now()})
 	list = []standing{}
-	for _, part := range []struct {
-		tab   ledger.Tab
-		state ledger.State
-	}{{ledger.TabInFlight, ledger.Pending}, {ledger.TabAll, ledger.Uncertain}} { // a parked one is in neither TabNeedsYou nor TabChecking
-		q := ledger.Query{Tab: part.tab, Order: ledger.OrderNewest, Limit: mostListed, Now: time.Now(), Filter: ledger.Filter{
-			Text: "state:" + string(part.state), Terms: []ledger.Term{{Field: "state", Value: string(part.state)}, {Field: "kind", Value: kindPrefix + "*"}}}}
-		page, err := store.Page(ctx, q)
+	for _, row := range page.Rows {
+		rec, err := store.Read(ctx, ledger.Locator{ID: row.ID})
 		if err != nil {
 			return nil, false, err
 		}
-		more = more || page.Next != ""
-		for _, row := range page.Rows {
-			if len(list) == mostListed {
-				return list, true, nil
-			}
-			rec, err := store.Read(ctx, ledger.Locator{ID: row.ID})
-			if err != nil {
-				return nil, false, err
-			}
-			if s := standingOf(rec); s.AskAgain != "" { // else it was settled meanwhile
-				list = append(list, s)
-			}
+		if s := standingOf(rec); s.AskAgain != "" { // else it was settled meanwhile
+			list = append(list, s)
 		}
 	}
-	return list, more, nil
+	return list, page.Next != "", err
 }
+
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -240,7 +240,7 @@ type answer struct {
 
 // said is what an answer of the proxy's own says to programs.
 type said struct {
-	Outcome, Code, Operation, Key, Since, Advice, Why string
+	Outcome, Code, Operation, Advice, Why string
 
 	SafeNewKey bool `json:"safe_new_key"`
 	Reconcile  struct {
