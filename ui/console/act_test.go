@@ -126,7 +126,7 @@ func TestI9_APersonsWordIsCheckedLater(t *testing.T) {
 		t.Fatalf("the next check is at %v", at)
 	}
 	b.cursorOn(5).keys("A").text("given up").keys("tab", "enter")
-	if at := b.store.record(5).Pricing.ReadAt; !at.IsZero() {
+	if at := b.store.record(5).Pricing.ReadAt; !at.Equal(ledger.Never) {
 		t.Fatalf("a kind without a check is to be checked at %v", at)
 	}
 }
