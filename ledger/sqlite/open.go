@@ -94,7 +94,7 @@ func open(ctx context.Context, path string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &handle{path: path, opts: o, moment: hostclock.Of(o.Clock, o.Steady), readers: make(chan struct{}, wide), freed: make(chan struct{}, 1)}
+	s := &handle{path: path, opts: o, moment: hostclock.Of(o.Clock, o.Steady), readers: make(chan struct{}, wide)}
 	var meta map[string]string
 	if err = s.behind(); err != nil {
 		s.letGo()

@@ -6,7 +6,6 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
-	"time"
 
 	"indoubt/ledger"
 	"indoubt/ledger/store"
@@ -43,9 +42,6 @@ func (s *handle) reader(ctx context.Context) (*reader, error) {
 		return nil, ctx.Err()
 	}
 	r := s.rested()
-	if r.conn == nil && len(s.readers) > 1 {
-		r = s.share(ctx)
-	}
 	r.ctx = ctx
 	err := errClosed
 	if r.conn != nil {
@@ -58,36 +54,6 @@ func (s *handle) reader(ctx context.Context) (*reader, error) {
 		return nil, translate(s.path, err)
 	}
 	return r, nil
-}
-
-// parsed is about how long a new connection takes to parse the schema.
-const parsed = 5 * time.Millisecond
-
-// share waits for a connection that others read with. Where such waits have taken as long
-// as a new connection would, it is one to open.
-func (s *handle) share(ctx context.Context) (r *reader) {
-	began := time.Now()
-	s.mu.Lock()
-	end := time.After(parsed - s.shared)
-	s.mu.Unlock()
-	for waits := true; waits; {
-		select {
-		case <-s.freed:
-		case <-end:
-			waits = false
-		case <-ctx.Done():
-			waits = false
-		}
-		if r = s.rested(); r.conn != nil {
-			waits = false
-		}
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.shared += time.Since(began); r.conn == nil {
-		s.shared = 0
-	}
-	return r
 }
 
 // rested takes a connection that is not read with; it is one to open where there is none.
@@ -115,10 +81,6 @@ func (r *reader) giveBack() {
 		_ = r.close()
 	}
 	<-r.s.readers
-	select {
-	case r.s.freed <- struct{}{}:
-	default:
-	}
 }
 
 // unread reports whether no connection has been opened to read with.

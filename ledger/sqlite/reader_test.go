@@ -6,9 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"testing"
-	"time"
 
 	"indoubt/ledger"
 	"indoubt/ledger/need"
@@ -71,30 +69,6 @@ func TestI1_AGoneLedgerAllowsNoSendToWhatOnlyRead(t *testing.T) {
 	need.OK(t, os.Remove(path))
 	_, err := ledger.Begin(ctx, s, request())
 	need.That(t, errors.Is(err, ledger.ErrGone), "begun: %v", err)
-}
-
-// A read that another one overlaps waits for its connection, as long as one would take
-// to open, and not longer.
-func TestReadsThatOverlapShareAConnection(t *testing.T) {
-	t.Parallel()
-	s := need.Get(Create(ctx, filepath.Join(t.TempDir(), "ledger.db"), Options{}))(t)
-	defer s.Close()
-	first := need.Get(s.reader(ctx))(t)
-	go func() {
-		for len(s.readers) < 2 {
-			runtime.Gosched()
-		}
-		first.giveBack()
-	}()
-	s.shared = -time.Hour // it would take so long to open one
-	second := need.Get(s.reader(ctx))(t)
-	s.shared = parsed // so long was waited since
-	need.That(t, second == first, "another connection was opened")
-	third := need.Get(s.reader(ctx))(t)
-	need.That(t, third != second, "one connection is read with twice")
-	need.That(t, s.shared == 0, "it counts what was waited before that was opened")
-	third.giveBack()
-	second.giveBack()
 }
 
 // What a command reads beside its change goes over the connection that it writes with.

@@ -60,17 +60,15 @@ type handle struct {
 	newest   atomic.Int64 // event that was seen; see shorter
 
 	mu     sync.Mutex
-	files  files         // in use
-	read   *sql.DB       // nil while nothing is open
-	idle   []*reader     // of read
-	shared time.Duration // waited for readers since the last one was opened
-	away   *sql.DB       // the read before it, while some of its queries run
-	probe  *os.File      // see alone
-	header *rawFile      // see changeCounter
-	log    *openLog      // in use; nil where there is none
+	files  files     // in use
+	read   *sql.DB   // nil while nothing is open
+	idle   []*reader // of read
+	away   *sql.DB   // the read before it, while some of its queries run
+	probe  *os.File  // see alone
+	header *rawFile  // see changeCounter
+	log    *openLog  // in use; nil where there is none
 
 	readers chan struct{} // full while as many read as may
-	freed   chan struct{} // one of them has ended
 }
 
 var _ ledger.Store = (*Store)(nil)

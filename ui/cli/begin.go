@@ -281,7 +281,7 @@ func (r *rehearsal) Change(ctx context.Context, at ledger.Locator, _ string, rul
 
 func newBeginCommand(a *app) *cobra.Command {
 	var flags requestFlags
-	var tokenSent, once bool
+	var tokenSent bool
 	cmd := &cobra.Command{
 		Use: "begin --kind K --input JSON|--key K", GroupID: groupRecord,
 		Short: "Record the intent to write, before writing",
@@ -289,13 +289,9 @@ func newBeginCommand(a *app) *cobra.Command {
 code 0 means that you, and nobody else, must send now, before the deadline; then say
 what became of it with "indoubt settle HANDLE". Who has the handle may do that: it is
 shown to no one else. Every other exit code means: do not send.
-  6 in doubt   7 in progress   8 key used with another input   9 finished already
-
-With --once it counts as done when it is recorded, and needs no settle: of many
-deliveries of one event the first exits 0, and the others 9. What is lost when
-the first one dies in the middle stays lost; leave --once out to be told of it.`,
+  6 in doubt   7 in progress   8 key used with another input   9 finished already`,
 		Example: `  indoubt begin --kind post --key INV-1042 --input '{"invoice":"INV-1042"}'
-  indoubt begin --kind webhook --key "$EVENT_ID" --once`,
+  indoubt begin --kind webhook --key "$EVENT_ID"`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			request, err := flags.request(a, true)
@@ -303,16 +299,15 @@ the first one dies in the middle stays lost; leave --once out to be told of it.`
 				return err
 			}
 			request.TokenSent = tokenSent
-			return begin(cmd.Context(), a, request, once, flags.dryRun)
+			return begin(cmd.Context(), a, request, flags.dryRun)
 		},
 	}
 	flags.add(cmd)
 	cmd.Flags().BoolVar(&tokenSent, "token-sent", false, "the token will be inside what is sent, so that a read can look for it")
-	cmd.Flags().BoolVar(&once, "once", false, "it is done when it is recorded: no settle follows")
 	return cmd
 }
 
-func begin(ctx context.Context, a *app, request record.Request, once, dryRun bool) error {
+func begin(ctx context.Context, a *app, request record.Request, dryRun bool) error {
 	r, err := a.recorder(ctx, request.Source, dryRun)
 	if err != nil {
 		return err
@@ -324,15 +319,8 @@ func begin(ctx context.Context, a *app, request record.Request, once, dryRun boo
 	if res.Answer != ledger.AnswerBegun {
 		return notToSend(res, a.begunJSON(ctx, res), a.policyToLookBy())
 	}
-	if once && !dryRun {
-		applied, err := r.Settle(ctx, ledger.SettleRequest{AttemptID: res.Attempt.ID, Outcome: ledger.OutcomeCommitted, Status: -1})
-		if err != nil {
-			return asFailure(err).ofSending("not_settled", res.Operation.ID)
-		}
-		res.Operation = applied.After
-	}
 	data := a.begunJSON(ctx, res)
-	if once || dryRun { // there is nothing to settle
+	if dryRun { // there is nothing to settle
 		data.Handle = nil
 	}
 	effect := effectUpdated
@@ -347,10 +335,6 @@ func begin(ctx context.Context, a *app, request record.Request, once, dryRun boo
 	return a.done(effect, data, func(w *safe.Writer) {
 		if dryRun {
 			w.Println("would begin attempt", res.Attempt.N, "under key", res.Operation.KeyToSend())
-			return
-		}
-		if once {
-			w.Printf("id        %s\nkey       %s\n", res.Operation.ID, res.Operation.KeyToSend())
 			return
 		}
 		w.Printf("id        %s\nhandle    %s\ndeadline  %s\nkey       %s\ntoken     %s\n", res.Operation.ID, res.Handle(),

@@ -14,16 +14,13 @@ import (
 	"github.com/adrg/xdg"
 	"github.com/goccy/go-yaml"
 
-	"indoubt/ledger"
 	"indoubt/ui/console"
 )
 
 // config is how a person wants the console to look.
 type config struct {
-	Theme   string   `yaml:"theme"`
-	Filter  string   `yaml:"filter"`
-	Columns []string `yaml:"columns"`
-	Mouse   *bool    `yaml:"mouse"`
+	Theme string `yaml:"theme"`
+	Mouse *bool  `yaml:"mouse"`
 }
 
 // configPath is where the configuration is.
@@ -55,14 +52,6 @@ func readConfig(path string) (config, error) {
 func (c config) check() error {
 	if !slices.Contains(append(console.Themes(), ""), c.Theme) {
 		return fmt.Errorf("theme %q is none of %s", c.Theme, strings.Join(console.Themes(), ", "))
-	}
-	for _, name := range c.Columns {
-		if !slices.Contains(console.Columns(), name) {
-			return fmt.Errorf("column %q is none of %s", name, strings.Join(console.Columns(), ", "))
-		}
-	}
-	if _, err := ledger.ParseFilter(c.Filter); err != nil {
-		return fmt.Errorf("filter: %w", err)
 	}
 	return nil
 }

@@ -128,11 +128,8 @@ func (c consoleCommand) fullScreen(ctx context.Context, args []string, filter st
 	engine.over(s)
 	wanted, trouble := readConfig(configPath(c.env))
 	trouble = errors.Join(why, trouble)
-	if filter == "" && len(args) == 0 && c.banner == "" {
-		filter = wanted.Filter
-	}
 	o := console.Options{
-		Columns: wanted.Columns, NoMouse: wanted.Mouse != nil && !*wanted.Mouse, Trouble: trouble,
+		NoMouse: wanted.Mouse != nil && !*wanted.Mouse, Trouble: trouble,
 		Store: s, Policy: live.inForce, PolicyProblem: live.problem, Engine: engine,
 		Actor: c.actor(), AskName: c.sharedAccount(), ReadOnly: c.readOnly, Filter: filter, Theme: c.themeWanted(wanted), Clock: c.clock,
 		LedgerPath: c.ledgerName(), Banner: c.banner, Shown: func() { close(engine.shown) }, Reopen: func(reads func(ledger.Store) error) (ledger.Store, error) {

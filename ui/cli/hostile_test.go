@@ -301,7 +301,7 @@ func TestI11_NoHostileByteReachesATerminal(t *testing.T) {
 		"engine":  {{hostile}, {"--metrics", ":0"}},
 		"run": {{"--kind", "k", "--key", hostile, "--input", "{}", "--", "/none/" + hostile}, {"--kind", "k", "--key", hostile, "--input", "[]", "--", "true"},
 			{"--kind", "k" + hostile, "--key", "a", "--dry-run", "--", "false", hostile}, {"--kind", "k", "--key", "a" + hostile, "--", "false", hostile}, {"--kind", "k", "--expand", hostile, "--", "true"}},
-		"begin":         {{"--kind", "k" + hostile, "--key", hostile}, {"--kind", "k" + hostile, "--key", hostile}, {"--kind", "k", "--input", hostile}, {"--kind", "k", "--once", "--key", hostile + "2"}, {"--kind", hostile, "--dry-run"}},
+		"begin":         {{"--kind", "k" + hostile, "--key", hostile}, {"--kind", "k" + hostile, "--key", hostile}, {"--kind", "k", "--input", hostile}, {"--kind", "k", "--key", hostile + "2"}, {"--kind", hostile, "--dry-run"}},
 		"settle":        {{hostile, "--outcome", "committed"}, {strings.Replace(id(13), "-00", "-aa", 1) + hostile, "--outcome", "uncertain", "--error", hostile}, {"x", "--outcome", hostile}},
 		"mcp":           {{"--", "/none/" + hostile}, {"--server", hostile, "--", "false", hostile}, {"--url", "http://127.0.0.1:1/" + hostile}},
 		"mcp install":   {{client}, {client, "--yes"}, {client, "--server", hostile}, {hostile}},

@@ -18,7 +18,6 @@ type listOptions struct {
 	limit  int
 	since  time.Time
 	notes  []string // what the filter does not answer for
-	probe  bool     // exit 6 where something listed is in doubt or needs a person
 }
 
 // openTabs are what is not settled, what needs a person first.
@@ -43,13 +42,12 @@ error: lane: (names, as in state:uncertain,failed or kind:stripe.*), key: token:
 id: by: parked:yes since:yesterday until:2026-07-14 age>30m cost>100 risk>50; a leading
 - negates. A key, token, receipt or id is found at once by its beginning; a word is
 searched for from the newest operation to the oldest. Ctrl-C stops a search, and prints
-what was found until then. For scripts and probes, --exit-code exits 6 where
-something listed needs you or is being checked.
+what was found until then.
 
 --all -o jsonl prints every operation that the filter lets through, oldest first, as it
 reads them: what was recorded before it began is there, once, as it stood when its page was
 read.`,
-		Example: "  indoubt list\n  indoubt list 'kind:stripe.* error:timeout age>10m'\n  indoubt list -needs:you --limit 20\n  indoubt list --exit-code source:billing >/dev/null || page billing\n  indoubt list --all -o jsonl > operations.jsonl\n  indoubt list --json needs:you | jq -r '.data.operations[].id'",
+		Example: "  indoubt list\n  indoubt list 'kind:stripe.* error:timeout age>10m'\n  indoubt list -needs:you --limit 20\n  indoubt list --all -o jsonl > operations.jsonl\n  indoubt list --json needs:you | jq -r '.data.operations[].id'",
 		Args:    cobra.ArbitraryArgs, ValidArgsFunction: completion{a}.filter,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error
@@ -57,7 +55,7 @@ read.`,
 				return err
 			}
 			if c := (&everything{app: a}); all {
-				if err := c.rowsOnly(cmd, "limit", "exit-code"); err != nil {
+				if err := c.rowsOnly(cmd, "limit"); err != nil {
 					return err
 				}
 				return c.operations(cmd.Context(), o.filter, o.since)
@@ -69,7 +67,6 @@ read.`,
 	f.BoolVar(&all, "all", false, "all of them, oldest first, a row at a time: with -o jsonl")
 	f.IntVar(&o.limit, "limit", 50, "at most this many")
 	f.StringVar(&since, "since", "", sinceSays)
-	f.BoolVar(&o.probe, "exit-code", false, "exit 6 where something listed needs you or is being checked")
 	return cmd
 }
 
@@ -123,20 +120,7 @@ func (c listCommand) list(ctx context.Context, o listOptions) error {
 	if stopped != "" {
 		return &failure{Code: "stopped", Message: stopped, Hint: "a field of the filter that an index finds is quicker: key: token: receipt: id:", Data: data, Text: print}
 	}
-	if n := unsettled(rows, c.clock()); o.probe && n > 0 {
-		return &failure{Code: "in_doubt", Message: fmt.Sprintf("%s of these %s in doubt, or %s a person", ledger.Count(n), plural(n, "is", "are"), plural(n, "needs", "need")), Data: data, Text: print}
-	}
 	return c.done("", data, print)
-}
-
-// unsettled counts the rows that need a person or are being checked.
-func unsettled(rows []ledger.Row, now time.Time) (n int) {
-	for _, row := range rows {
-		if tab := row.TabAt(now); tab == ledger.TabNeedsYou || tab == ledger.TabChecking {
-			n++
-		}
-	}
-	return n
 }
 
 // searchStep is how long a filter searches before it is said how far it came.

@@ -87,18 +87,6 @@ func TestListSaysWhatAnEmptyListMeans(t *testing.T) {
 	need.Contains(t, b.want(0, "list", "kind:none"), "0 operations")
 }
 
-func TestListTellsAProbeWhatIsOpen(t *testing.T) {
-	b := newBench(t)
-	b.open()
-	b.want(0, "list", "--exit-code")
-	b.doubt(1, "stripe.charge", charge)
-	need.Contains(t, b.want(6, "list", "--exit-code"), id(1))
-	b.want(0, "list")
-	b.want(0, "list", "--exit-code", "kind:other")
-	b.want(0, "confirm", b.at(1), "--reason", "r")
-	b.want(0, "list", "--exit-code")
-}
-
 func TestShowReadsLikeATicket(t *testing.T) {
 	b := scene(t)
 	b.want(0, "note", id(1), "--reason", "asking their support, ticket 4411")

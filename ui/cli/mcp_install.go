@@ -47,7 +47,7 @@ func newMCPInstallCommand(a *app, undo bool) *cobra.Command {
 		Short: "Put the servers of an MCP client behind indoubt",
 		Long: `Rewrites the configuration of an MCP client, so that each server in it starts behind
 indoubt mcp. The change is shown, asked for, and made in place: comments, order and
-other fields stay. The file as it was is kept until uninstall.
+other fields stay. uninstall puts each entry back as it was.
 
 ` + installPlaces + `
 
@@ -90,17 +90,12 @@ func (i *installer) verb() string {
 }
 
 func (i *installer) run(ctx context.Context, args []string) error {
-	state := stateDir(i.env)
-	if state == "" {
-		return &failure{Code: "usage", Message: "there is no HOME to keep the backup in", Hint: "set HOME or XDG_STATE_HOME"}
-	}
-	backups := clients.Backups(filepath.Join(state, "mcp"))
 	plans, err := i.plans(ctx, args)
 	if err != nil {
 		return err
 	}
 	changed := slices.DeleteFunc(slices.Clone(plans), func(p *clients.Plan) bool { return !p.Changed() })
-	data := map[string]any{"files": filesJSON(plans, backups)}
+	data := map[string]any{"files": filesJSON(plans)}
 	show := func(w *safe.Writer) { i.show(w, plans) }
 	switch {
 	case len(changed) == 0:
@@ -125,7 +120,7 @@ func (i *installer) run(ctx context.Context, args []string) error {
 		}
 	}
 	for _, p := range changed {
-		if err := p.Write(backups); err != nil {
+		if err := p.Write(); err != nil {
 			return writeFailure(p, err)
 		}
 	}
@@ -133,7 +128,7 @@ func (i *installer) run(ctx context.Context, args []string) error {
 		if i.yes {
 			show(w)
 		}
-		i.told(w, changed, backups)
+		i.told(w, changed)
 	})
 }
 
@@ -304,15 +299,14 @@ func sameFile(a, b string) bool {
 
 type fileJSON struct {
 	Path    string            `json:"path"`
-	Backup  string            `json:"backup,omitempty"`
 	Changes bool              `json:"changes"`
 	Servers []clients.Outcome `json:"servers"`
 	Diff    string            `json:"diff,omitempty"`
 }
 
-func filesJSON(plans []*clients.Plan, backups clients.Backups) []fileJSON {
+func filesJSON(plans []*clients.Plan) []fileJSON {
 	return each(plans, func(p *clients.Plan) fileJSON {
-		return fileJSON{p.Path, p.Backup(backups), p.Changed(), p.Servers, p.Diff()}
+		return fileJSON{p.Path, p.Changed(), p.Servers, p.Diff()}
 	})
 }
 
@@ -331,14 +325,10 @@ func (i *installer) show(w *safe.Writer, plans []*clients.Plan) {
 }
 
 // told says what was done and what comes next.
-func (i *installer) told(w *safe.Writer, plans []*clients.Plan, backups clients.Backups) {
+func (i *installer) told(w *safe.Writer, plans []*clients.Plan) {
 	var known []string
 	for _, p := range plans {
-		backup := ""
-		if kept := p.Backup(backups); kept != "" {
-			backup = ", backup " + short(kept)
-		}
-		w.Printf("wrote %s%s\n", short(p.Path), backup)
+		w.Printf("wrote %s\n", short(p.Path))
 		for _, s := range p.Servers {
 			if name := recipes.ForServer(s.Server()); name != "" && s.Changes && !i.undo && !slices.Contains(known, name) {
 				known = append(known, name)

@@ -100,7 +100,7 @@ func TestPageNamesWhatThereIs(t *testing.T) {
 	text := string(need.Get(os.ReadFile("../../" + recordingPage))(t))
 	dir := place(t)
 	for command, flags := range map[string][]string{
-		"run": {"--kind", "--key", "--source", "--wait"}, "begin": {"--once", "--wait", "--reconcile"}, "settle": {"--outcome"},
+		"run": {"--kind", "--key", "--source", "--wait"}, "begin": {"--wait", "--reconcile"}, "settle": {"--outcome"},
 		"mcp": {"--server", "--scope", "--url", "--header-env"}, "http": {"--listen", "--upstream"},
 	} {
 		_, help, _ := inside(t, dir, command, "--help")

@@ -19,13 +19,12 @@ import (
 type desk struct {
 	*testing.T
 	System
-	backups Backups
-	path    string
+	path string
 }
 
 func newDesk(t *testing.T, text string) *desk {
 	dir := t.TempDir()
-	d := &desk{T: t, System: System{Home: dir, Dir: filepath.Join(dir, "project")}, backups: Backups(filepath.Join(dir, "state")), path: filepath.Join(dir, "project", ".mcp.json")}
+	d := &desk{T: t, System: System{Home: dir, Dir: filepath.Join(dir, "project")}, path: filepath.Join(dir, "project", ".mcp.json")}
 	need.OK(t, os.Mkdir(d.Dir, 0o755))
 	d.put(text)
 	return d
@@ -46,7 +45,7 @@ func (d *desk) install(w Wrapping, names ...string) *Plan {
 	d.Helper()
 	p := need.Get(d.Install(d.path, w, names))(d)
 	if p.Changed() {
-		need.OK(d, p.Write(d.backups))
+		need.OK(d, p.Write())
 	}
 	return p
 }
@@ -55,7 +54,7 @@ func (d *desk) uninstall(names ...string) *Plan {
 	d.Helper()
 	p := need.Get(d.Uninstall(d.path, names))(d)
 	if p.Changed() {
-		need.OK(d, p.Write(d.backups))
+		need.OK(d, p.Write())
 	}
 	return p
 }
@@ -118,11 +117,9 @@ func TestInstallAndBack(t *testing.T) {
 			// What a person writes elsewhere stays, and our entries start what they did.
 			begin := strings.IndexByte(once, '{') + 1
 			d.put(once[:begin] + " \"mine\": 1,\n" + once[begin:])
-			need.Equal(t, string(need.Get(os.ReadFile(d.backups.Of(d.path)))(t)), c.text, "the backup")
 			d.uninstall()
 			need.Equal(t, d.starts("s"), plain)
 			need.Contains(t, d.text(), ` "mine": 1,`)
-			need.Equal(t, len(need.Get(filepath.Glob(string(d.backups)+"/*"))(t)), 0, "backups are left")
 		})
 	}
 }
@@ -229,17 +226,15 @@ func TestTheFileIsReplacedAtOnce(t *testing.T) {
 	link := filepath.Join(d.Dir, "link.json")
 	need.OK(t, os.Symlink(d.path, link))
 	p := need.Get(d.Install(link, wrapping, nil))(t)
-	need.OK(t, p.Write(d.backups))
+	need.OK(t, p.Write())
 	target, err := os.Readlink(link)
 	need.That(t, err == nil && target == d.path, "the link is gone: %v", err)
 	info := need.Get(os.Stat(d.path))(t)
 	need.That(t, info.Mode().Perm() == 0o640, "its mode is %v", info.Mode())
-	kept := need.Get(os.ReadFile(p.Backup(d.backups)))(t)
-	need.Equal(t, string(kept), `{"mcpServers": {"s": {"command": "x"}}}`)
 
 	p = need.Get(d.Uninstall(d.path, nil))(t)
 	d.put(d.text() + "\n")
-	need.That(t, errors.Is(p.Write(d.backups), ErrChanged) && strings.HasSuffix(d.text(), "\n"), "a foreign change is overwritten")
+	need.That(t, errors.Is(p.Write(), ErrChanged) && strings.HasSuffix(d.text(), "\n"), "a foreign change is overwritten")
 	need.Equal(t, len(need.Get(filepath.Glob(filepath.Join(d.Dir, ".*.json.*")))(t)), 0, "a part of a file is left")
 }
 

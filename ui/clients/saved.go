@@ -3,8 +3,6 @@ package clients
 import (
 	"bytes"
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,15 +13,6 @@ import (
 
 	"github.com/aymanbagabas/go-udiff"
 )
-
-// Backups is the folder in which the texts before are kept.
-type Backups string
-
-// Of is the copy of one configuration file.
-func (b Backups) Of(path string) string {
-	sum := sha256.Sum256([]byte(path))
-	return filepath.Join(string(b), strings.TrimPrefix(filepath.Base(path), ".")+"-"+hex.EncodeToString(sum[:4]))
-}
 
 // Outcome is what is done about one entry.
 type Outcome struct {
@@ -45,8 +34,6 @@ type Plan struct {
 	Path, Target  string // Target is the file itself, where Path is a symbolic link
 	Before, After []byte
 	Servers       []Outcome
-	keeps         bool // no entry stands behind indoubt yet: the text before is kept
-	ends          bool // none does then, and it is kept no longer
 }
 
 // Changed reports whether there is anything to write.
@@ -77,14 +64,6 @@ func (p *Plan) masked(text []byte) (string, error) {
 	return c.Masked()
 }
 
-// Backup is where the text before is kept, "" where this plan keeps none.
-func (p *Plan) Backup(b Backups) string {
-	if !p.keeps || !p.Changed() {
-		return ""
-	}
-	return b.Of(p.Target)
-}
-
 // open reads a file.
 func (s System) open(path string, names []string) (*Plan, *Config, error) {
 	target, err := filepath.EvalSymlinks(path)
@@ -111,7 +90,6 @@ func (s System) Install(path string, w Wrapping, names []string) (*Plan, error) 
 	if err != nil {
 		return nil, err
 	}
-	p.keeps = !c.behind()
 	text, before, err := p.undone(c, names)
 	if err != nil {
 		return nil, err
@@ -164,19 +142,8 @@ func (s System) Uninstall(path string, names []string) (*Plan, error) {
 		}
 		p.Servers = append(p.Servers, out)
 	}
-	if p.After, _, err = p.undone(c, names); err != nil {
-		return nil, err
-	}
-	if c, err = Parse(p.After); err != nil {
-		return nil, err
-	}
-	p.ends = !c.behind()
-	return p, nil
-}
-
-// behind reports whether an entry stands behind indoubt.
-func (c *Config) behind() bool {
-	return slices.ContainsFunc(c.Servers, func(s *Server) bool { _, behind, _ := s.Behind(); return behind })
+	p.After, _, err = p.undone(c, names)
+	return p, err
 }
 
 // undone is the text with the entries of these names (all, where there are none) taken from
@@ -231,9 +198,8 @@ func (c *Config) has(path string, names []string) error {
 // ErrChanged says that a file is another one than was shown.
 var ErrChanged = errors.New("the file has changed since it was shown")
 
-// Write carries a plan out: the backup first, then the file at once, under its old mode.
-// A symbolic link to it stays. Errors: ErrChanged.
-func (p *Plan) Write(b Backups) error {
+// Write carries a plan out: the file at once, under its old mode. A symbolic link to it stays. Errors: ErrChanged.
+func (p *Plan) Write() error {
 	info, err := os.Stat(p.Target)
 	if err != nil {
 		return err
@@ -241,24 +207,7 @@ func (p *Plan) Write(b Backups) error {
 	if now, err := os.ReadFile(p.Target); err != nil || !bytes.Equal(now, p.Before) {
 		return cmp.Or(err, ErrChanged)
 	}
-	if p.keeps {
-		if err := os.MkdirAll(string(b), 0o700); err != nil {
-			return fmt.Errorf("keep the backup: %w", err)
-		}
-		if err := replace(b.Of(p.Target), p.Before, 0o600); err != nil {
-			return fmt.Errorf("keep the backup: %w", err)
-		}
-	}
-	if now, err := os.ReadFile(p.Target); err != nil || !bytes.Equal(now, p.Before) {
-		return cmp.Or(err, ErrChanged)
-	}
-	if err := replace(p.Target, p.After, info.Mode().Perm()); err != nil || !p.ends {
-		return err
-	}
-	if err := os.Remove(b.Of(p.Target)); !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
+	return replace(p.Target, p.After, info.Mode().Perm())
 }
 
 // replace writes a file at once: it has its old text, or the new one.

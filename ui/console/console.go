@@ -24,7 +24,6 @@ import (
 	"indoubt/reconcile"
 	"indoubt/ui/console/draw"
 	"indoubt/ui/console/header"
-	"indoubt/ui/console/table"
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/colorprofile"
@@ -53,12 +52,11 @@ type Options struct {
 	Actor         ledger.Actor
 	AskName       bool // the account is shared: ask who decides before the first decision
 	ReadOnly      bool
-	Filter        string   // shown first
-	OpenID        string   // opened first
-	Theme         string   // auto, light, dark, none
-	Columns       []string // of the list; empty: those that fit
-	NoMouse       bool     // the terminal keeps it: the wheel does not scroll
-	Trouble       error    // said when it opens
+	Filter        string // shown first
+	OpenID        string // opened first
+	Theme         string // auto, light, dark, none
+	NoMouse       bool   // the terminal keeps it: the wheel does not scroll
+	Trouble       error  // said when it opens
 	Clock         ledger.Clock
 	Location      *time.Location // of the times shown; nil: the machine's
 	LedgerPath    string
@@ -74,9 +72,8 @@ type Options struct {
 	Reopen func(reads func(ledger.Store) error) (ledger.Store, error)
 }
 
-// Themes and Columns are what a configuration may name.
-func Themes() []string  { return draw.Themes }
-func Columns() []string { return table.ColumnNames() }
+// Themes are what a configuration may name.
+func Themes() []string { return draw.Themes }
 
 func (o *Options) policy() header.Policy {
 	return header.Policy{InForce: o.Policy, Problem: o.PolicyProblem}

@@ -14,7 +14,6 @@ import (
 	"indoubt/ledger/need"
 	"indoubt/ui/console/draw"
 	"indoubt/ui/console/feed"
-	"indoubt/ui/console/table"
 	"indoubt/ui/ticket"
 
 	"indoubt/ledger"
@@ -516,17 +515,6 @@ func TestTheCursorKeepsWhatIsGrave(t *testing.T) {
 			}
 		}
 	}
-}
-
-// Names and amounts keep their places on the list that was asked for.
-func TestColumnsAreThoseAskedFor(t *testing.T) {
-	b := nightBench(t, 80, 24)
-	b.m.table.Columns = []string{"kind", "never", "do", "error"}
-	b.m.dirty = true
-	b.shows("KIND", "NEVER", "ERROR", "DO", "payout 420.00").hides("TWICE  NEVER", "LANDED?", "CLOCK")
-	b.m.table.Columns = table.ColumnNames()
-	b.m.dirty = true
-	b.shows("WHAT", "payout 420.00")
 }
 
 // Who marks rows and looks elsewhere acts on rows that cannot be seen: every dialog,

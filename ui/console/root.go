@@ -121,7 +121,6 @@ func newRoot(ctx context.Context, o Options) (*Root, error) {
 	if err := m.setTheme(cmp.Or(o.Theme, "auto")); err != nil {
 		return nil, err
 	}
-	m.table.Columns = o.Columns
 	m.table.SentTo = o.sentTo
 	if o.Trouble != nil {
 		m.warn("%s", o.Trouble)

@@ -63,23 +63,13 @@ var columns = []column{
 
 const what = "what"
 
-// ColumnNames are what the configuration may name.
-func ColumnNames() []string {
-	var out []string
-	for _, c := range columns {
-		out = append(out, c.name)
-	}
-	return out
-}
-
 // laid is a column with the cells it has on this screen.
 type laid struct {
 	*column
 	room int
 }
 
-// layout is the columns of a list of w cells: those that were asked for, as far as
-// WHAT keeps room to be read, or those that belong to a list of this width.
+// layout is the columns that belong to a list of w cells.
 func (l *Table) layout(w int) []laid {
 	size := 0
 	for _, from := range []int{wide, full} {
@@ -91,10 +81,7 @@ func (l *Table) layout(w int) []laid {
 	left := w - lead
 	for i := range columns {
 		c := &columns[i]
-		asked := slices.Contains(l.Columns, c.name)
-		switch {
-		case c.name == what:
-		case len(l.Columns) > 0 && (!asked || left-c.cells[size] < 16), len(l.Columns) == 0 && w < c.from:
+		if c.name != what && w < c.from {
 			continue
 		}
 		out = append(out, laid{c, c.cells[size]})

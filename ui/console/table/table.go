@@ -17,12 +17,11 @@ const justMoved = 2 * time.Second
 // Table is the lists of a console, of which one is feed.Row. The cursor and the marks
 // hold ids; the index is only where the cursor's row happens to be.
 type Table struct {
-	Tab     ledger.Tab
-	Filter  ledger.Filter
-	Marks   map[string]feed.Row // as they were when they were marked
-	Height  int                 // rows on the screen
-	Columns []string            // asked for; empty: those that fit
-	SentTo  SentTo
+	Tab    ledger.Tab
+	Filter ledger.Filter
+	Marks  map[string]feed.Row // as they were when they were marked
+	Height int                 // rows on the screen
+	SentTo SentTo
 	list
 
 	orders  map[ledger.Tab]ledger.Order
