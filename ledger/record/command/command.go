@@ -8,6 +8,7 @@ package command
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -170,7 +171,7 @@ func Run(ctx context.Context, r *record.Recorder, req Request) (Result, error) {
 
 // warn says, before a command runs for the first time, why its exit code 0 may hide a failure.
 func (c *child) warn(argv []string, ran bool) {
-	if why := curlHides(argv); why != "" && !ran {
+	if why := cmp.Or(curlHides(argv), hides(argv)); why != "" && !ran {
 		c.note(why)
 	}
 }
