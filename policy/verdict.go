@@ -282,13 +282,6 @@ func Brief(d time.Duration) string {
 	return fmt.Sprintf("%dd", int(d/(24*time.Hour)))
 }
 
-func colon(text string) string {
-	if text == "" {
-		return ""
-	}
-	return ": " + text
-}
-
 // Listed names effects by their receipts.
 func Listed(effects []Effect) string {
 	var names string
