@@ -133,6 +133,9 @@ var refusedSteps = []refusedStep{
 	{"!a lost answer that counts for nothing", "an outcome that is not proven", []string{moved("e", "state='uncertain'; "+lost)}},
 	{"!and is proven, too", "an outcome that is not proven", []string{
 		moved("e", `state='uncertain'; facts='{"outcome":"uncertain","proof":"refused"}'`)}},
+	{"!and a refusal that counts, or a proof that no answer is", "an outcome that is not proven", []string{
+		moved("e", `state='uncertain'; unproven=1; facts='{"outcome":"failed","proof":"refused"}'`),
+		moved("e", `state='uncertain'; unproven=1; facts='{"outcome":"failed","proof":"not_there"}'`)}},
 	{"!unproven in flight", "an attempt is in flight only", []string{moved("e", "unproven=1")}},
 	{"e in doubt", "", []string{
 		moved("e", fmt.Sprintf("state='uncertain'; unproven=1; doubted=1; ended_at=%d; deadline_at=0; ", lately)+lost)}},
@@ -144,6 +147,7 @@ var refusedSteps = []refusedStep{
 		moved("e", "state='failed'; verb='late'")}},
 	{"!or by no proof that there is", "unproven shrinks only by", []string{
 		moved("e", `state='failed'; unproven=0; verb='late'; facts='{"proof":"x"}'`)}},
+	{"!a proof that counts for nothing", "a proof that is said later", []string{moved("e", `verb='late'; facts='{"proof":"not_there"}'`)}},
 	{"!more may have acted than were sent", "bounds", []string{moved("e", "unproven=2; verb='late'"+person)}},
 	{"!in flight again, and abandoned: no gate holds it", "an attempt is in flight only", []string{
 		moved("e", fmt.Sprintf("state='pending'; attempt=2; abandoned=1; verb='retry'; deadline_at=%d", lately+9)+person)}},

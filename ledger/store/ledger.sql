@@ -192,11 +192,13 @@ CREATE VIEW settle (   -- INSERT after the answer; attempt is the operation's id
 - what ends the attempt in flight says its outcome, in facts, and nothing else does
   OLD.state = 'pending' AND NEW.state <> 'pending' AND (coalesce(NEW.facts ->> 'outcome', '') NOT IN ('committed', 'failed', 'uncertain') OR NEW.state = 'failed' AND NEW.facts ->> 'outcome' <> 'failed' OR NEW.state = 'uncertain' AND NEW.facts ->> 'outcome' = 'committed' OR coalesce({int of NEW.facts ->> 'n'}, OLD.attempt) <> OLD.attempt) OR (OLD.state <> 'pending' OR NEW.state = 'pending') AND NEW.change_id NOT IN (OLD.change_id, '') AND NEW.facts ->> 'outcome' IS NOT NULL
 - an outcome that is not proven counts: unproven grows by one
-  OLD.state = 'pending' AND NEW.state <> 'pending' AND NEW.unproven <> OLD.unproven + 1 AND NOT (NEW.facts ->> 'outcome' = 'committed' OR NEW.facts ->> 'outcome' = 'failed' AND coalesce(NEW.facts ->> 'proof', '') IN ('never_sent', 'refused') AND NEW.unproven = OLD.unproven)
+  OLD.state = 'pending' AND NEW.state <> 'pending' AND (coalesce(NEW.facts ->> 'proof', '') NOT IN ('', 'never_sent', 'refused') OR NEW.facts ->> 'outcome' IS DISTINCT FROM 'committed' AND NEW.unproven <> OLD.unproven + CASE WHEN NEW.facts ->> 'outcome' = 'failed' AND coalesce(NEW.facts ->> 'proof', '') <> '' THEN 0 ELSE 1 END)
 - unproven grows where an attempt ends, is answered late, or a person takes something back
   NEW.unproven > OLD.unproven AND NEW.machine <> 0 AND NOT (OLD.state = 'pending' AND NEW.state <> 'pending') AND coalesce(NEW.facts ->> 'late_outcome', '') <> 'committed'
 - unproven shrinks only by a check, a person, or the proof of one attempt
   NEW.unproven < OLD.unproven AND NEW.machine <> 0 AND NEW.state <> 'committed' AND NOT (coalesce(NEW.facts ->> 'proof', '') = 'not_there' OR coalesce(NEW.facts ->> 'proof', '') IN ('never_sent', 'refused') AND NEW.unproven = OLD.unproven - 1)
+- a proof that is said later counts: unproven shrinks by it, or is 0
+  NEW.change_id NOT IN (OLD.change_id, '') AND coalesce(NEW.facts ->> 'proof', '') <> '' AND NOT (OLD.state = 'pending' AND NEW.state <> 'pending') AND NEW.unproven >= OLD.unproven AND NEW.unproven > 0
 - what only a person settles stays that: person_only is never taken back
   NEW.person_only < OLD.person_only OR NEW.state = 'committed' AND OLD.state <> 'committed' AND NEW.person_only = 0
 - a name is given up once, and only by an operation that is committed, failed or abandoned, or whose input alone named it

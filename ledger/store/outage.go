@@ -41,6 +41,7 @@ func members(tx Tx, in ledger.Outage, now time.Time, skip ledger.Parts) (all []*
 	args = append(args, millis(in.FirstAt), millis(in.End()))
 	found, err := loadAll(tx, skip, `o.kind IN (`+nonEmpty(marks, "NULL")+`) AND o.seq IN (SELECT l.op FROM ev l WHERE l.lost_at <> 0
 		AND l.lost_at >= ? AND l.lost_at < ?)`, args...)
+	slices.SortFunc(found, func(a, b *loaded) int { return cmp.Compare(a.seq, b.seq) })
 	for _, l := range found {
 		ends := l.ended()
 		if i := slices.IndexFunc(ends, in.Takes); i >= 0 {
