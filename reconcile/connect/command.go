@@ -57,7 +57,7 @@ func Command(ctx context.Context, q policy.CommandRequest) ledger.Answer {
 	if err := ctx.Err(); err != nil {
 		return transmit.Failed(a, err)
 	}
-	group, err := procgroup.Start(cmd)
+	group, over, err := procgroup.StartWithUs(cmd)
 	if err != nil {
 		return transmit.Failed(a, err)
 	}
@@ -72,8 +72,10 @@ func Command(ctx context.Context, q policy.CommandRequest) ledger.Answer {
 	waited := group.AwaitExit(nil)
 	if waited { // until it is collected, no other process gets its number
 		endOrLook(q.Attempt, group, group.EndedBadly(), &a)
+		over()
 	}
 	err = cmd.Wait()
+	over()
 	inTime := stop()
 	a.Stdout, a.Stderr = stdout.bytes(), stderr.bytes()
 	a.Truncated = stdout.cut || stderr.cut || !inTime || errors.Is(err, exec.ErrWaitDelay)

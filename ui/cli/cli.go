@@ -22,13 +22,17 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/lazyregexp"
+	"indoubt/ledger/wire/procgroup"
 )
 
 // Main runs one command line and returns its exit code.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	context.AfterFunc(ctx, stop) // the first signal asks, the second one kills
+	context.AfterFunc(ctx, func() { // the first signal asks, the second one kills
+		procgroup.Asked()
+		stop()
+	})
 	return newApp(stdin, stdout, stderr).run(ctx, args)
 }
 

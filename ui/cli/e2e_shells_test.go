@@ -55,8 +55,6 @@ func TestE2E_TheShellsComplete(t *testing.T) {
 			}
 			typed(shell.setUp+"; echo rea''dy\r", "ready")
 			typed("indoubt sho\t--json x", "indoubt show --json x") // a space follows
-			typed("\x15indoubt list --output jsonl\tx", "--output jsonl x")
-			typed("\x15indoubt run --kind str\t", "--kind stripe.charge")
 			typed("\x15indoubt list sour\tx", "indoubt list source:x") // and none where a value does
 		})
 	}
