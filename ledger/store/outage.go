@@ -35,21 +35,27 @@ func inOutageSQL(b *binder, id string) string {
 		JOIN op m ON m.seq = l.op WHERE {in {quoted m.kind}, i.kinds}` + where
 }
 
-// members are the operations of an outage, each with when it joined, without what is skipped.
-func members(tx Tx, in ledger.Outage, now time.Time, skip ledger.Parts) (all []*loaded, joined []time.Time, err error) {
+// members are the operations of an outage, without what is skipped, and how many of them came to it in each minute.
+func members(tx Tx, in ledger.Outage, now time.Time, skip ledger.Parts) (all []*loaded, minutes map[int64]int, err error) {
 	marks, args := among(in.Kinds)
+	lost := ` l.lost_at <> 0 AND l.lost_at >= ? AND l.lost_at < ?`
+	ofKind := `o.kind IN (` + nonEmpty(marks, "NULL") + `) AND`
 	args = append(args, millis(in.FirstAt), millis(in.End()))
-	found, err := loadAll(tx, skip, `o.kind IN (`+nonEmpty(marks, "NULL")+`) AND o.seq IN (SELECT l.op FROM ev l WHERE l.lost_at <> 0
-		AND l.lost_at >= ? AND l.lost_at < ?)`, args...)
-	slices.SortFunc(found, func(a, b *loaded) int { return cmp.Compare(a.seq, b.seq) })
-	for _, l := range found {
-		ends := l.ended()
-		if i := slices.IndexFunc(ends, in.Takes); i >= 0 {
-			l.rec.Now = now
-			all, joined = append(all, l), append(joined, ends[i])
-		}
+	all, err = loadAll(tx, partText|skip, ofKind+` o.seq IN (SELECT l.op FROM ev l WHERE`+lost+`)`, args...)
+	slices.SortFunc(all, func(a, b *loaded) int { return cmp.Compare(a.seq, b.seq) })
+	for _, l := range all {
+		l.rec.Now = now
 	}
-	return all, joined, err
+	if err != nil {
+		return nil, nil, err
+	}
+	ends, err := Collect(tx, func(rows Rows) (at int64, err error) { return at, rows.Scan(&at) },
+		`SELECT min(l.lost_at) FROM ev l JOIN op o ON o.seq = l.op WHERE `+ofKind+lost+` GROUP BY l.op`, args...)
+	minutes = map[int64]int{}
+	for _, at := range ends {
+		minutes[at/60000]++
+	}
+	return all, minutes, err
 }
 
 // fate is what became of an operation, for its outage.
@@ -127,7 +133,7 @@ func (s *Store) Outage(ctx context.Context, id string, now time.Time) (a ledger.
 		if a.Outage, err = outage(tx, id); err != nil {
 			return err
 		}
-		all, joined, err := members(tx, a.Outage, now, 0)
+		all, minutes, err := members(tx, a.Outage, now, 0)
 		if err != nil {
 			return err
 		}
@@ -136,9 +142,8 @@ func (s *Store) Outage(ctx context.Context, id string, now time.Time) (a ledger.
 		if err != nil {
 			return err
 		}
-		minutes, groups := map[int64]int{}, map[ledger.OutageGroup]ledger.Sum{}
-		for i, l := range all {
-			minutes[joined[i].UnixMilli()/60000]++
+		groups := map[ledger.OutageGroup]ledger.Sum{}
+		for _, l := range all {
 			run := waits[l.turn()]
 			g := ledger.OutageGroup{Kind: l.o.Kind, Fate: l.fate(), Group: l.rec.Group(run != "")}
 			if g.By = l.rec.By(g.Group); g.Group == ledger.GroupRunning {

@@ -66,10 +66,23 @@ func none() *loaded {
 	return l
 }
 
+// partText is what only one who reads a record sees: most of the columns, and the events of an operation
+// that was sent once and is committed, in doubt or abandoned, which its row tells as well.
+const partText = ledger.AllParts + 1
+
+// toldByRow reports whether the row alone tells what is true of the operation.
+func (r *row) toldByRow() bool {
+	return r.o.AttemptCount == 1 && r.state != string(ledger.Failed) && r.allowUntil.IsZero()
+}
+
 // loadAll reads records.
 func loadAll(tx Tx, skip ledger.Parts, where string, args ...any) ([]*loaded, error) {
+	columns := allColumns
+	if skip&partText != 0 {
+		columns = fewColumns
+	}
 	events := `e.op IN (SELECT o.seq FROM op o LEFT JOIN price p ON p.op = o.seq WHERE ` + where + `)`
-	if !Ahead(tx, toldQuery(events), args...) {
+	if skip&partText != 0 || !Ahead(tx, toldQuery(events), args...) {
 		events = ""
 	}
 	if skip&ledger.PartHolds == 0 {
@@ -82,13 +95,13 @@ func loadAll(tx Tx, skip ledger.Parts, where string, args ...any) ([]*loaded, er
 		related = `EXISTS (SELECT 1 FROM op t WHERE t.target = o.target AND t.target <> '' AND t.seq <> o.seq)`
 	}
 	prices := newPriceScan()
-	scan := newRowScan(append(prices.dest, &shares, &gap)...)
+	scan := newRowScan(columns, append(prices.dest, &shares, &gap)...)
 	all, err := Collect(tx, func(rows Rows) (*loaded, error) {
 		l := none()
 		err := scan.row(rows, &l.row)
 		l.price, l.rec.Gap, l.shares = prices.price(&l.row), at(gap), shares
 		return l, err
-	}, `SELECT `+rowColumns+`, `+priceColumns+`, `+bare(related,
+	}, `SELECT `+rowColumns(columns)+`, `+priceColumns+`, `+bare(related,
 		`CAST(coalesce((SELECT value FROM meta WHERE name = 'gap'), '0') AS {int})`)+`
 		FROM op o LEFT JOIN price p ON p.op = o.seq WHERE `+where, args...)
 	if err == nil && len(all) > 0 {
@@ -111,7 +124,11 @@ func complete(tx Tx, all []*loaded, skip ledger.Parts, events string, args ...an
 	if events != "" {
 		err = told(tx, events, args, fold)
 	} else {
-		for some := range slices.Chunk(all, manyIDs) {
+		telling := all
+		if skip&partText != 0 {
+			telling = slices.DeleteFunc(slices.Clone(all), func(l *loaded) bool { return l.toldByRow() })
+		}
+		for some := range slices.Chunk(telling, manyIDs) {
 			marks, seqs := among(ledger.Each(some, func(l *loaded) int64 { return l.seq }))
 			err = errors.Join(err, told(tx, `e.op IN (`+marks+`)`, seqs, fold))
 		}

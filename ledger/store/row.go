@@ -95,14 +95,23 @@ var changeColumns = []column{
 
 var allColumns = append(columns[:len(columns):len(columns)], changeColumns...)
 
-// rowColumns are what a rowScan reads of op o.
-var rowColumns = func() string {
+// fewColumns are those that tell what is true of an operation, and what it costs.
+var fewColumns = func() (few []column) {
+	for _, name := range strings.Fields(`id kind title source state abandoned version attempt allow_until deadline_at ended_at doubted
+		parked_until conflict person_only effects policy rank person_at actor`) {
+		few = append(few, allColumns[slices.IndexFunc(allColumns, func(c column) bool { return c.name == name })])
+	}
+	return few
+}()
+
+// rowColumns are what a rowScan of these columns reads of op o.
+func rowColumns(columns []column) string {
 	names := []string{"o.seq"}
-	for _, c := range allColumns {
+	for _, c := range columns {
 		names = append(names, "o."+c.name)
 	}
 	return bare(names...)
-}()
+}
 
 // bare are columns of a query without their names and types, which SQLite's driver else copies each
 // time, and nobody reads.
@@ -112,13 +121,14 @@ func bare(columns ...string) string {
 
 // rowScan takes rows one after another, each with what is selected after it.
 type rowScan struct {
-	values []any
-	seq    int64
-	dest   []any
+	columns []column
+	values  []any
+	seq     int64
+	dest    []any
 }
 
-func newRowScan(more ...any) *rowScan {
-	s := &rowScan{values: make([]any, len(allColumns)), dest: make([]any, 1, 1+len(allColumns)+len(more))}
+func newRowScan(columns []column, more ...any) *rowScan {
+	s := &rowScan{columns: columns, values: make([]any, len(columns)), dest: make([]any, 1, 1+len(columns)+len(more))}
 	s.dest[0] = &s.seq
 	for i := range s.values {
 		s.dest = append(s.dest, &s.values[i])
@@ -132,7 +142,7 @@ func (s *rowScan) row(rows Rows, r *row) error {
 		return err
 	}
 	r.seq = s.seq
-	for i, c := range allColumns {
+	for i, c := range s.columns {
 		set(c.field(r), s.values[i])
 	}
 	r.o.State = ledger.State(r.state)
