@@ -46,7 +46,7 @@ func newMCPInstallCommand(a *app, undo bool) *cobra.Command {
 		Use:   "install CLIENT|FILE [--server NAME]…",
 		Short: "Put the servers of an MCP client behind indoubt",
 		Long: `Rewrites the configuration of an MCP client, so that each server in it starts behind
-indoubt mcp. The change is shown, asked for, and made in place: comments, order and
+indoubt mcp. What changes is shown, asked for, and made in place: comments, order and
 other fields stay. uninstall puts each entry back as it was.
 
 ` + installPlaces + `
@@ -301,25 +301,26 @@ type fileJSON struct {
 	Path    string            `json:"path"`
 	Changes bool              `json:"changes"`
 	Servers []clients.Outcome `json:"servers"`
-	Diff    string            `json:"diff,omitempty"`
 }
 
 func filesJSON(plans []*clients.Plan) []fileJSON {
-	return each(plans, func(p *clients.Plan) fileJSON {
-		return fileJSON{p.Path, p.Changed(), p.Servers, p.Diff()}
-	})
+	return each(plans, func(p *clients.Plan) fileJSON { return fileJSON{p.Path, p.Changed(), p.Servers} })
 }
 
-// show prints what is about each file: the change, and the entries that stay.
+// show prints what becomes of each entry.
 func (i *installer) show(w *safe.Writer, plans []*clients.Plan) {
 	for _, p := range plans {
-		if diff := p.Diff(); diff != "" {
-			w.Lines(strings.TrimRight(diff, "\n"))
-		}
 		for _, s := range p.Servers {
-			if s.Why != "" {
-				w.Printf("%s: %s stays as it is: %s\n", short(p.Path), s.Name, s.Why)
+			what := "starts behind indoubt, its calls are " + s.Kinds
+			switch {
+			case s.Why != "":
+				what = "stays as it is: " + s.Why
+			case i.undo:
+				what = "starts as it did before"
+			case !p.Changed():
+				what = "is behind indoubt"
 			}
+			w.Printf("%s: %s %s\n", short(p.Path), s.Name, what)
 		}
 	}
 }

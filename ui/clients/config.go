@@ -8,10 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/aymanbagabas/go-udiff"
 	"github.com/tailscale/hujson"
-
-	"indoubt/ledger/redact"
 )
 
 // Config is the text of a configuration file, with the servers that it names.
@@ -168,75 +165,6 @@ func (s *Server) args() (words []string, ok bool) {
 		words = append(words, l.String())
 	}
 	return words, true
-}
-
-// Masked is the text without secrets. They are known by their place in an entry: text that
-// merely equals one stays, or what is hidden would tell what it is.
-func (c *Config) Masked() (string, error) {
-	var edits []udiff.Edit
-	for _, s := range c.Servers {
-		edits = append(edits, s.masks()...)
-	}
-	text, err := apply(c.Text, edits)
-	return redact.Without(string(text), nil), err
-}
-
-// masks are the edits that take the secrets out of the entry. What is of a form that is not
-// known is hidden whole.
-func (s *Server) masks() (edits []udiff.Edit) {
-	hide := func(v *hujson.Value) { edits = append(edits, s.set(v, quoted(redact.Mark))) }
-	for field, m := range s.members {
-		o, isObject := m.Value.Value.(*hujson.Object)
-		switch field {
-		case "command", "url":
-		case "args":
-			words, ok := s.args()
-			if !ok {
-				hide(&m.Value)
-				continue
-			}
-			list := m.Value.Value.(*hujson.Array)
-			for i, masked := range maskedArgs(s.word("command"), words) {
-				if masked != words[i] {
-					edits = append(edits, s.set(&list.Elements[i], quoted(masked)))
-				}
-			}
-		case "env", "headers":
-			if !isObject {
-				hide(&m.Value)
-				continue
-			}
-			for i := range o.Members {
-				s.maskMember(&o.Members[i], hide)
-			}
-		default:
-			s.maskMember(m, hide)
-		}
-	}
-	return edits
-}
-
-// maskedArgs are arguments without secrets. Behind two dashes stands another command.
-func maskedArgs(command string, words []string) []string {
-	out := redact.Argv(append([]string{command}, words...), redact.Marked)[1:]
-	if i := slices.Index(words, "--"); i >= 0 {
-		for j, masked := range redact.Argv(words[i+1:], redact.Marked) {
-			if masked != words[i+1+j] {
-				out[i+1+j] = masked
-			}
-		}
-	}
-	return out
-}
-
-// maskMember hides the value of a member that is named like a secret.
-func (s *Server) maskMember(m *hujson.ObjectMember, hide func(*hujson.Value)) {
-	l, ok := m.Value.Value.(hujson.Literal)
-	switch {
-	case !ok, !redact.Variable(strings.TrimPrefix(word(&m.Name), redact.HeaderVariable)):
-	case l.Kind() == '"' && !redact.Harmless(l.String()), l.Kind() == '0':
-		hide(&m.Value)
-	}
 }
 
 // quoted is a word as JSON has it.

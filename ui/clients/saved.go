@@ -39,31 +39,6 @@ type Plan struct {
 // Changed reports whether there is anything to write.
 func (p *Plan) Changed() bool { return !bytes.Equal(p.Before, p.After) }
 
-// Diff shows what changes, without secrets.
-func (p *Plan) Diff() string {
-	if !p.Changed() {
-		return ""
-	}
-	before, err := p.masked(p.Before)
-	after, bad := p.masked(p.After)
-	if err = cmp.Or(err, bad); err != nil {
-		return ""
-	}
-	text, err := udiff.ToUnified(p.Path, p.Path, before, udiff.Lines(before, after), 1)
-	if err != nil {
-		return ""
-	}
-	return strings.ReplaceAll(text, "\r\n", "\n")
-}
-
-func (p *Plan) masked(text []byte) (string, error) {
-	c, err := Parse(text)
-	if err != nil {
-		return "", err
-	}
-	return c.Masked()
-}
-
 // open reads a file.
 func (s System) open(path string, names []string) (*Plan, *Config, error) {
 	target, err := filepath.EvalSymlinks(path)
