@@ -2,6 +2,8 @@ package policy
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"indoubt/ledger"
@@ -70,8 +72,7 @@ func (k rehearser) runTest(ctx context.Context, t Test, general []GeneralRule) T
 	case "committed", "failed", "uncertain":
 		out.Got, out.Why, out.Steps = k.answerCase(ctx, &rec, t, general)
 	default:
-		trial := k.Try(ctx, rec, now, t.answers(k.Kind)...)
-		out.Got, out.Cause, out.Why, out.Steps = trial.word, trial.Cause, trial.Reason, trial.Steps
+		out = k.readCase(ctx, rec, now, t)
 	}
 	if out.OK = t.Want == out.Got; out.OK {
 		out.Steps = nil
@@ -88,24 +89,31 @@ func (k *Kind) Late(rec ledger.Record) time.Time {
 	return toldEnd(k, rec).Add(k.EscalateAfter + time.Second)
 }
 
-// answers are the pages of a case as the kind's read would get them.
-func (t Test) answers(k *Kind) []ledger.Answer {
-	if k.Read == nil {
-		return nil
-	}
+// readCase judges the pages of a case as the kind's read would get them. What is secret here
+// or cannot be made of its input is not a part of the judgement.
+func (k rehearser) readCase(ctx context.Context, rec ledger.Record, now time.Time, t Test) TestResult {
 	pages := t.pages
 	if len(pages) == 0 {
-		pages = []SavedAnswer{{}}
+		pages = []caseAnswer{{}}
 	}
-	out := make([]ledger.Answer, len(pages))
-	for i, page := range pages {
-		out[i] = page.Answer(k.Read.Via())
+	trial := k.Try(ctx, rec, now, len(pages), func(page int, _ Request, bad error) (ledger.Answer, error) {
+		if page == 1 || errors.As(bad, new(*MissingSecretError)) {
+			bad = nil
+		}
+		return pages[page-1].Answer(k.Read.Via()), bad
+	})
+	out := TestResult{Test: t, Got: trial.word, Cause: trial.Cause, Why: trial.Reason}
+	for _, page := range trial.Pages {
+		out.Steps = append(out.Steps, page.Steps...)
+	}
+	if n := len(trial.Pages); n > 0 && n < len(pages) && trial.Cause != ledger.CauseNoAnswer {
+		out.Got, out.Cause, out.Why = "cannot_tell", ledger.CauseNoAnswer, fmt.Sprintf("only %d of %d pages are asked for", n, len(pages))
 	}
 	return out
 }
 
 func (k rehearser) answerCase(ctx context.Context, rec *ledger.Record, t Test, general []GeneralRule) (got, why string, steps []Step) {
-	saved := SavedAnswer{}
+	saved := caseAnswer{}
 	if len(t.pages) > 0 {
 		saved = t.pages[0]
 	}

@@ -106,12 +106,12 @@ func TestCasesThatFailSayWhy(t *testing.T) {
 		test     Test
 		got, why string
 	}{
-		{Test{Want: "landed", pages: []SavedAnswer{{Body: []byte(`{"data":[],"more":false}`)}, {}}}, "cannot_tell", "only 1 of 2 pages are asked for"},
-		{Test{Want: "landed", pages: []SavedAnswer{{Body: []byte(`{"data":[],"more":true}`)}}}, "cannot_tell", "the answer has no `next`"},
-		{Test{Want: "failed", pages: []SavedAnswer{{Status: 503}}}, "undecided", "the general rule decides"},
+		{Test{Want: "landed", pages: []caseAnswer{{Body: []byte(`{"data":[],"more":false}`)}, {}}}, "cannot_tell", "only 1 of 2 pages are asked for"},
+		{Test{Want: "landed", pages: []caseAnswer{{Body: []byte(`{"data":[],"more":true}`)}}}, "cannot_tell", "the answer has no `next`"},
+		{Test{Want: "failed", pages: []caseAnswer{{Status: 503}}}, "undecided", "the general rule decides"},
 		{Test{Want: "landed", Token: ""}, "cannot_tell", "answer is empty"},
-		{Test{Want: "not_there", pages: []SavedAnswer{{Body: []byte(`{"data":[],"more":false}`)}}}, "none", "its token is not known to have been sent"},
-		{Test{Want: "confirm", Token: "t", pages: []SavedAnswer{{Body: []byte(`{"data":[{"t":"t","amount":1,"id":"a"}],"more":false}`)}}, Input: map[string]any{"amount": 1}}, "landed", ""},
+		{Test{Want: "not_there", pages: []caseAnswer{{Body: []byte(`{"data":[],"more":false}`)}}}, "none", "its token is not known to have been sent"},
+		{Test{Want: "confirm", Token: "t", pages: []caseAnswer{{Body: []byte(`{"data":[{"t":"t","amount":1,"id":"a"}],"more":false}`)}}, Input: map[string]any{"amount": 1}}, "landed", ""},
 	} {
 		r := rehearser{k}.runTest(context.Background(), c.test, nil)
 		need.That(t, !r.OK && r.Got == c.got && strings.Contains(r.Why, c.why), "%+v: %s (%s)", c.test, r.Got, r.Why)
@@ -126,32 +126,5 @@ func TestCasesThatFailSayWhy(t *testing.T) {
 	} {
 		err := refused(t, "version: 1\nkinds: { k: { tests: "+text+" } }\n")
 		need.That(t, strings.Contains(err.Error(), want), "%s: %v", text, err)
-	}
-}
-
-func TestSavedAnswers(t *testing.T) {
-	for _, c := range []struct {
-		text, via, status string
-		body              string
-	}{
-		{"status: 503\nbody: busy", "http", "503", "busy"},
-		{"{\"status\":\"open\",\"id\":3}", "http", "200", "{\"status\":\"open\",\"id\":3}"},
-		{"plain words", "http", "200", "plain words"},
-		{"stdout: { effect: noop }\nexit: 3", "command", "3", `{"effect":"noop"}`},
-	} {
-		s, err := ParseSavedAnswer("a", []byte(c.text))
-		if err != nil || s.Via() != c.via {
-			t.Errorf("%q: %+v %v", c.text, s, err)
-			continue
-		}
-		a := s.Answer(c.via)
-		status, body := a.Status, a.Body
-		if c.via == "command" {
-			status, body = a.Exit, a.Stdout
-		}
-		need.That(t, plain(status) == c.status && string(body) == c.body, "%q: %d %s", c.text, status, body)
-	}
-	if s, err := ParseSavedAnswer("a", []byte(`[{"id":1}]`)); err != nil || string(s.Answer("sql").Rows) != `[{"id":1}]` {
-		t.Error(s, err)
 	}
 }

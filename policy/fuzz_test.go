@@ -71,16 +71,3 @@ func FuzzJudge(f *testing.F) {
 		}
 	})
 }
-
-func FuzzSavedAnswer(f *testing.F) {
-	for _, seed := range []string{"", "HTTP/1.1 200 OK\r\n\r\n{}", "HTTP/1.1 301 x\r\nA: b\r\n\r\nHTTP/2 200\r\n\r\n", "HTTP/", "status: 200\nbody: {a: 1}", "{\"a\":1}", "[1]", "error: {code: -1}", "rows: 3", "HTTP/1 100\n\nHTTP/1 100\n\n"} {
-		f.Add([]byte(seed))
-	}
-	f.Fuzz(func(t *testing.T, text []byte) {
-		s, err := ParseSavedAnswer("answer", text)
-		need.Must(t, err == nil || err.Error() != "", "an error that says nothing")
-		for _, via := range []string{"http", "command", "mcp", "sql"} {
-			s.Answer(via)
-		}
-	})
-}

@@ -128,7 +128,7 @@ func TestI6_JudgeNeverTakesAnErrorForNone(t *testing.T) {
 
 // verdict is what one page shows: a word of testWants, or why it cannot be told.
 func verdict(k *Kind, rec ledger.Record, a ledger.Answer) string {
-	t := rehearser{k}.read(context.Background(), rec, noon, []ledger.Answer{a})
+	t := k.Try(context.Background(), rec, noon, 1, func(int, Request, error) (ledger.Answer, error) { return a, nil })
 	if t.word == "cannot_tell" {
 		return t.Reason
 	}
@@ -141,7 +141,7 @@ func TestJudgeKeepsReceiptsAndCursor(t *testing.T) {
 	a := ledger.Answer{Via: "http", Status: 200, Body: []byte(`{"object":"list","has_more":true,"cursor":"c9","data":[{"t":"tok","amount":1,"id":9007199254740993}]}`)}
 	f, err := p.Kind("list").Read.Judge(context.Background(), rec, a)
 	need.That(t, err == nil && f.Next == "c9" && len(f.Effects) == 1 && f.Effects[0].Receipt == "9007199254740993" && f.Effects[0].Same, "%+v %v", f, err)
-	steps := p.Kind("list").Read.trace(context.Background(), rec, a, 1)
+	steps := p.Kind("list").Read.trace(context.Background(), rec, a)
 	need.That(t, len(steps) == 8 && steps[1].Name == "list" && steps[3].Name == "own" && string(steps[3].Value) == "true" && string(steps[5].Value) == "9007199254740993", "%+v", steps)
 }
 

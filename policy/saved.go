@@ -1,17 +1,14 @@
 package policy
 
 import (
-	"bytes"
 	"encoding/json"
 	"net/textproto"
-	"slices"
 
 	"indoubt/ledger"
 )
 
-// SavedAnswer is an answer written down, for the cases of `tests:` and for
-// `policy try`. A field that a transport does not have is left out.
-type SavedAnswer struct {
+// caseAnswer is an answer written down, for the cases of `tests:`. A field that a transport does not have is left out.
+type caseAnswer struct {
 	Status int                 // of http; 0 stands for 200
 	Header map[string][]string // canonical names
 	Body   []byte              // of http
@@ -26,7 +23,7 @@ type SavedAnswer struct {
 }
 
 // Via is the way the answer came as far as it says so: http, command, mcp or sql.
-func (s SavedAnswer) Via() string {
+func (s caseAnswer) Via() string {
 	if s.via == "" {
 		return "http"
 	}
@@ -35,14 +32,11 @@ func (s SavedAnswer) Via() string {
 
 // Answer is the saved answer as if it had come the given way: http, command, mcp
 // or sql.
-func (s SavedAnswer) Answer(via string) ledger.Answer {
+func (s caseAnswer) Answer(via string) ledger.Answer {
 	a := ledger.Answer{Via: via, Sent: true}
 	switch via {
 	case "command":
 		a.Exited, a.Exit, a.Stdout, a.Stderr = true, s.Exit, s.Stdout, s.Stderr
-		if s.Stdout == nil {
-			a.Stdout = s.Body
-		}
 	case "mcp":
 		a.RPC = &ledger.RPCAnswer{Result: s.Result}
 		if s.Error != nil {
@@ -55,16 +49,12 @@ func (s SavedAnswer) Answer(via string) ledger.Answer {
 		if s.Status == 0 {
 			a.Status = 200
 		}
-		if s.Body == nil {
-			a.Body = s.Stdout
-		}
 	}
 	return a
 }
 
-// answerTable are the fields of an answer that is written down. finish is to be
-// called when all are read.
-func (d requestDecoder) answerTable(s *SavedAnswer) (known []field, finish func()) {
+// savedAnswer reads an answer of a case.
+func (d requestDecoder) savedAnswer(n *node) (s caseAnswer) {
 	result := map[string]any{"content": []any{}}
 	by := func(via string, read reader) reader {
 		return func(n *node) {
@@ -75,41 +65,34 @@ func (d requestDecoder) answerTable(s *SavedAnswer) (known []field, finish func(
 	text := func(out *[]byte) reader {
 		return func(n *node) { *out = testBody(plainValue(n)) }
 	}
-	known = []field{
-		{"status", d.integer(&s.Status, 100, 599)},
-		{"headers", func(n *node) { s.Header = d.plainHeaders(n) }},
-		{"body", text(&s.Body)},
-		{"exit", by("command", d.integer(&s.Exit, 0, 255))},
-		{"stdout", by("command", text(&s.Stdout))},
-		{"stderr", by("command", text(&s.Stderr))},
-		{"structured", by("mcp", func(n *node) { result["structuredContent"] = plainValue(n) })},
-		{"content", by("mcp", func(n *node) {
+	d.fields(n,
+		field{"status", d.integer(&s.Status, 100, 599)},
+		field{"headers", func(n *node) { s.Header = d.plainHeaders(n) }},
+		field{"body", text(&s.Body)},
+		field{"exit", by("command", d.integer(&s.Exit, 0, 255))},
+		field{"stdout", by("command", text(&s.Stdout))},
+		field{"stderr", by("command", text(&s.Stderr))},
+		field{"structured", by("mcp", func(n *node) { result["structuredContent"] = plainValue(n) })},
+		field{"content", by("mcp", func(n *node) {
 			d.must(n, sequenceNode, "a list", "content: [{ type: text, text: … }]")
 			result["content"] = plainValue(n)
 		})},
-		{"isError", by("mcp", func(n *node) {
+		field{"isError", by("mcp", func(n *node) {
 			failed := false
 			d.boolean(&failed)(n)
 			result["isError"] = failed
 		})},
-		{"error", by("mcp", func(n *node) {
+		field{"error", by("mcp", func(n *node) {
 			s.Error = &ledger.RPCAnswer{Error: true}
 			d.fields(n, field{"code", d.integer(&s.Error.Code, -1_000_000, 1_000_000)}, field{"message", d.text(&s.Error.Message)})
 		})},
-		{"rows", by("sql", func(n *node) {
+		field{"rows", by("sql", func(n *node) {
 			if d.must(n, sequenceNode, "a list", "rows: [{ id: 1 }], or rows: []") {
 				s.Rows = testBody(plainValue(n))
 			}
 		})},
-	}
-	return known, func() { s.Result = testBody(result) }
-}
-
-// savedAnswer reads an answer of a case.
-func (d requestDecoder) savedAnswer(n *node) (s SavedAnswer) {
-	known, finish := d.answerTable(&s)
-	d.fields(n, known...)
-	finish()
+	)
+	s.Result = testBody(result)
 	return s
 }
 
@@ -167,32 +150,4 @@ func testBody(v any) []byte {
 		return []byte(x)
 	}
 	return ledger.EncodeJSON(v)
-}
-
-// ParseSavedAnswer reads an answer from a file: a mapping as in the cases of `tests:`
-// (JSON or YAML), or else the bare body or output of one that succeeded. Problems are Errors.
-func ParseSavedAnswer(name string, text []byte) (SavedAnswer, error) {
-	src := newSource(name, text)
-	root, problems := parseYAML(src, text)
-	if root == nil || len(problems) > 0 || !saysAnswer(root) {
-		s := SavedAnswer{Body: text, Stdout: text, Result: text}
-		if trimmed := bytes.TrimSpace(text); len(trimmed) > 0 && trimmed[0] == '[' {
-			s.Rows = text
-		}
-		return s, nil
-	}
-	d := requestDecoder{&decoder{src: src, policy: blank()}}
-	s := d.savedAnswer(root)
-	if len(d.problems) > 0 {
-		return SavedAnswer{}, d.problems.sorted()
-	}
-	return s, nil
-}
-
-// saysAnswer reports whether a mapping is an answer written down, not a body.
-func saysAnswer(n *node) bool {
-	known, _ := requestDecoder{&decoder{}}.answerTable(&SavedAnswer{})
-	return n.kind == mappingNode && len(n.entries) > 0 && !slices.ContainsFunc(n.entries, func(e entry) bool {
-		return !slices.ContainsFunc(known, func(f field) bool { return f.name == e.name })
-	})
 }

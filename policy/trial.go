@@ -13,7 +13,7 @@ import (
 	"indoubt/policy/expr"
 )
 
-// Trial is the result of one read's answers: a verdict and its reason. `not_there` assumes that the check finds other operations on each
+// Trial is what one read shows: a verdict and its reason. `not_there` assumes that the check finds other operations on each
 // side of this one; what is found assumes that the negative control holds and that no
 // other operation has the same name. Only the engine checks those.
 type Trial struct {
@@ -21,38 +21,32 @@ type Trial struct {
 	Verdict ledger.Verdict
 	Cause   ledger.Cause // why it cannot tell
 	Reason  string       // one sentence
-	Steps   []Step       // what every expression gave, page by page
+	Pages   []TrialPage
 
 	word string // of testWants
 }
 
-// Try judges a read's answers, page by page, as the engine does when it begins
-// to read at now. Nothing is recorded.
-func (k *Kind) Try(ctx context.Context, rec ledger.Record, now time.Time, answers ...ledger.Answer) Trial {
-	t := rehearser{k}.read(ctx, rec, now, answers)
-	switch t.word {
-	case "none", "cannot_tell":
-		t.Verdict = ledger.CannotTell
-	default:
-		t.Verdict = ledger.Verdict(t.word)
-	}
-	return t
+// TrialPage is one request of a trial, its answer, and what every expression made of it.
+type TrialPage struct {
+	Request Request
+	Answer  ledger.Answer
+	Steps   []Step
 }
 
-// read goes through the pages and gives the engine's verdict on them.
-func (k rehearser) read(ctx context.Context, rec ledger.Record, now time.Time, answers []ledger.Answer) (t Trial) {
+// Asking gives the answer to a request of a trial, which may not be made for the reason
+// that bad gives. An error ends the trial.
+type Asking func(page int, request Request, bad error) (ledger.Answer, error)
+
+// Try judges the answers to a read, of so many pages at most, as the engine does when it
+// begins to read at now. Nothing is recorded.
+func (k *Kind) Try(ctx context.Context, rec ledger.Record, now time.Time, most int, ask Asking) (t Trial) {
 	if k.Read == nil {
-		t.word, t.Cause, t.Reason = "cannot_tell", ledger.CauseNotAsked, "the kind has no read"
-		return t
+		return Trial{Verdict: ledger.CannotTell, word: "cannot_tell", Cause: ledger.CauseNotAsked, Reason: "the kind has no read"}
 	}
 	f := Findings{Began: now, Ended: now}
-	t.pages(ctx, k.Kind, rec, answers, &f)
-	if f.Trouble == "" && f.pages < len(answers) {
-		t.word, t.Cause, t.Reason = "cannot_tell", ledger.CauseNoAnswer, fmt.Sprintf("only %d of %d pages are asked for", f.pages, len(answers))
-		return t
-	}
+	t.pages(ctx, k, rec, most, ask, &f)
 	j := Judge(k.Read.Identity(), f, k.Proof(rec))
-	t.word, t.Cause, t.Reason = string(j.Verdict), j.Cause, j.Reason
+	t.Verdict, t.Cause, t.Reason, t.word = j.Verdict, j.Cause, j.Reason, string(j.Verdict)
 	if j.Verdict == ledger.CannotTell {
 		if t.word = "cannot_tell"; j.Cause == ledger.CauseNone || j.Cause == ledger.CauseGone {
 			t.word = "none"
@@ -61,11 +55,17 @@ func (k rehearser) read(ctx context.Context, rec ledger.Record, now time.Time, a
 	return t
 }
 
-// pages judges one page after the other.
-func (t *Trial) pages(ctx context.Context, k *Kind, rec ledger.Record, answers []ledger.Answer, f *Findings) {
+// pages asks for one page after the other and judges them.
+func (t *Trial) pages(ctx context.Context, k *Kind, rec ledger.Record, most int, ask Asking, f *Findings) {
 	var cursor any
-	for i, a := range answers {
-		t.Steps = append(t.Steps, k.Read.trace(ctx, rec, a, i+1)...)
+	for page := 1; ; page++ {
+		request, err := k.Read.Request(rec, cursor)
+		a, err := ask(page, request, err)
+		if err != nil {
+			f.Trouble = fmt.Sprintf("page %d: %v", page, err)
+			return
+		}
+		t.Pages = append(t.Pages, TrialPage{request, a, k.Read.trace(ctx, rec, a)})
 		// What an old answer shows was there; what it does not show may be there now.
 		f.Stale = cmp.Or(f.Stale, Stale(a))
 		found, err := k.Read.JudgePage(ctx, rec, cursor, WithoutAge(a))
@@ -73,14 +73,9 @@ func (t *Trial) pages(ctx context.Context, k *Kind, rec ledger.Record, answers [
 			f.Trouble, t.Found.Valid, t.Found.Complete = err.Error(), false, false
 			return
 		}
-		cursor = f.Add(found, len(answers))
+		cursor = f.Add(found, most)
 		found.Effects, found.Valid = f.Effects, true
 		if t.Found = found; cursor == nil {
-			return
-		}
-		// What is secret on this machine or missing here is not a part of the judgement.
-		if _, err := k.Read.Request(rec, cursor); err != nil && !errors.As(err, new(*MissingSecretError)) {
-			f.Trouble = fmt.Sprintf("page %d: %v", i+2, err)
 			return
 		}
 	}
@@ -88,7 +83,6 @@ func (t *Trial) pages(ctx context.Context, k *Kind, rec ledger.Record, answers [
 
 // Step is one expression of a read and what it gave.
 type Step struct {
-	Page             int // 1 is the first; 0 of an answer to a write
 	Name, Expression string
 	Value            json.RawMessage // nil when it erred
 	Err              error
@@ -97,7 +91,6 @@ type Step struct {
 // tracer evaluates expressions one by one.
 type tracer struct {
 	ctx   context.Context
-	page  int
 	steps []Step
 }
 
@@ -105,7 +98,7 @@ func (t *tracer) step(name string, e *expr.Expression, vars *variables) any {
 	if e == nil {
 		return nil
 	}
-	s := Step{Page: t.page, Name: name, Expression: e.Text}
+	s := Step{Name: name, Expression: e.Text}
 	v, err := e.Eval(t.ctx, vars.Names)
 	var data any
 	if err == nil {
@@ -130,7 +123,7 @@ func (t *tracer) candidate(r *Read, one *variables) {
 		expected, err := r.expected(*one.rec)
 		marks, unmarked := r.marks(t.ctx, one)
 		own := err == nil && unmarked == nil && slices.ContainsFunc(marks, func(m string) bool { return r.owns(m, expected) })
-		t.steps = append(t.steps, Step{Page: t.page, Name: "own", Expression: "the mark is " + expected, Value: ledger.EncodeJSON(own), Err: errors.Join(err, unmarked)})
+		t.steps = append(t.steps, Step{Name: "own", Expression: "the mark is " + expected, Value: ledger.EncodeJSON(own), Err: errors.Join(err, unmarked)})
 		if !own {
 			return
 		}
@@ -144,8 +137,8 @@ func (t *tracer) candidate(r *Read, one *variables) {
 
 // trace evaluates every expression of the read on the answer to one page, in the
 // order in which they are asked.
-func (r *Read) trace(ctx context.Context, rec ledger.Record, a ledger.Answer, page int) []Step {
-	t := &tracer{ctx: ctx, page: page}
+func (r *Read) trace(ctx context.Context, rec ledger.Record, a ledger.Answer) []Step {
+	t := &tracer{ctx: ctx}
 	vars := r.kind.variables(rec).withAnswer(&a)
 	t.step("valid", r.valid, vars)
 	t.step("state", r.state, vars)

@@ -256,7 +256,6 @@ func TestI11_NoHostileByteReachesATerminal(t *testing.T) {
 	b := newBenchAlone(t)
 	b.hostileLedger()
 	b.hostilePolicy(answers.URL)
-	saved := b.file("answer.http", "HTTP/1.1 200 OK\r\nX-A: "+strings.Split(hostile, "\r")[0]+"\r\n\r\n{\"data\":[{\"id\":\""+`\u001b[31m`+"\"}]}")
 	evil, _ := json.Marshal(hostile)
 	rows := b.file("rows"+hostile[:20]+".jsonl", fmt.Sprintf(`{"kind":"stripe.charge","at":1750000000,"source":%[1]s,"run":%[1]s,"key":%[1]s,"input":{"a":%[1]s},"error":%[1]s}
 {"kind":%[1]s,"at":1750000000}
@@ -329,7 +328,7 @@ func TestI11_NoHostileByteReachesATerminal(t *testing.T) {
 		"policy check":  {{}, {"--policy", b.file("broken.yaml", "version: 1\nkinds: { \"a"+strings.Trim(strconv.QuoteToASCII(hostile), `"`)+"\": { nope: 1 } }\n")}},
 		"policy show":   {{}, {"stripe.charge"}, {hostile}},
 		"policy test":   {{}, {"stripe.charge"}, {hostile}},
-		"policy try":    {{"stripe.charge", "--op", other}, {"stripe.charge", "--op", at(11)}, {"stripe.charge", "--input", `{"customer":"\u001b[31m"}`, "--answer", saved}, {hostile, "--input", "{}"}},
+		"policy try":    {{"stripe.charge", "--op", other}, {"stripe.charge", "--op", at(11)}, {"stripe.charge", "--input", `{"customer":"\u001b[31m"}`}, {hostile, "--input", "{}"}},
 		"policy apply":  {{"--reason", hostile}, {hostile, "--dry-run"}},
 		"policy init":   {{"example", filepath.Join(b.dir, "new"+hostile)}, {hostile}, {"--list"}},
 		"policy schema": {{}},

@@ -56,8 +56,6 @@ kinds:
 	if out := b.want(0, "policy", "try", "tool", "--input", "{}", "--json"); strings.Contains(out, "hush") || !strings.Contains(out, `"stderr":"login of [redacted]`) {
 		t.Errorf("%s", out)
 	}
-	saved := b.file("saved.yaml", "exit: 2\nstderr: no ticket\n")
-	need.Contains(t, b.want(0, "policy", "try", "tool", "--input", "{}", "--answer", saved), "exit code 2: no ticket")
 }
 
 // TestI11_ASecretInThePolicyIsShownNowhere goes through all that shows a policy: a file

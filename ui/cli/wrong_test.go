@@ -147,7 +147,6 @@ policy test nope
 policy try
 policy try stripe.charge
 policy try stripe.charge --input {a
-policy try stripe.charge --input {} --answer DIR/none
 completion
 completion tcsh
 init extra
