@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"slices"
@@ -124,9 +125,9 @@ func segmentsCover(pattern, path []string) bool {
 	return len(pattern) == len(path)
 }
 
-// KindFor is the kind of an HTTP request by the kinds' `match:`; the most
-// specific pattern wins. ok is false when none matches. The path is without its
-// query.
+// KindFor is the kind of an HTTP request by the kinds' `match:`. Of several patterns the one with
+// the most letters counts, then the one with fewer methods, then the first in the file. ok is
+// false when none matches. The path is without its query.
 func (p *Policy) KindFor(method, host, path string) (kind string, ok bool) {
 	var best Match
 	for _, name := range p.order {
@@ -139,66 +140,21 @@ func (p *Policy) KindFor(method, host, path string) (kind string, ok bool) {
 	return kind, ok
 }
 
-// narrower reports whether a pattern matches a proper part of what another matches.
 func (m Match) narrower(o Match) bool {
-	r := m.relation(o)
-	return r.meet && r.within && !r.around
+	letters := func(m Match) int { return len(m.Host) + len(strings.ReplaceAll(m.Path, "*", "")) }
+	return cmp.Or(letters(m)-letters(o), len(o.methods())-len(m.methods())) > 0
 }
 
-// relation compares the requests of one pattern with those of another.
-type relation struct{ within, around, meet bool }
-
-func (r relation) and(o relation) relation {
-	return relation{r.within && o.within, r.around && o.around, r.meet && o.meet}
-}
-
-// relation compares what two patterns match, as http.ServeMux does.
-func (m Match) relation(o Match) relation {
-	in := func(host, other string) bool {
-		name, _, _ := strings.Cut(host, ":")
-		return other == "" || other == host || other == name
-	}
-	hosts := relation{within: in(m.Host, o.Host), around: in(o.Host, m.Host)}
-	hosts.meet = hosts.within || hosts.around
-	return methodsRelation(m.methods(), o.methods()).and(hosts).and(pathsRelation(m.segments(), o.segments()))
-}
-
-func methodsRelation(a, b []string) relation {
-	inA := func(s string) bool { return slices.Contains(a, s) }
-	notInA := func(s string) bool { return !inA(s) }
-	notInB := func(s string) bool { return !slices.Contains(b, s) }
-	return relation{within: !slices.ContainsFunc(a, notInB), around: !slices.ContainsFunc(b, notInA), meet: slices.ContainsFunc(b, inA)}
-}
-
-func pathsRelation(a, b []string) relation {
-	switch {
-	case len(a) == 0 || len(b) == 0 || a[0] == "**" || b[0] == "**":
-		restA, restB := len(a) > 0 && a[0] == "**", len(b) > 0 && b[0] == "**"
-		within, around := restB || len(a)+len(b) == 0, restA || len(a)+len(b) == 0
-		return relation{within, around, within || around}
-	case a[0] == b[0]:
-		return pathsRelation(a[1:], b[1:])
-	}
-	r := relation{within: b[0] == "*" && a[0] != "", around: a[0] == "*" && b[0] != ""}
-	r.meet = r.within || r.around
-	return r.and(pathsRelation(a[1:], b[1:]))
-}
-
-// ambiguous refuses two kinds of which neither is more specific for a request
-// that both match.
+// ambiguous refuses one pattern for two kinds.
 func (d checker) ambiguous() {
-	order, kinds := d.policy.order, d.policy.kinds
-	for i, a := range order {
-		for _, b := range order[:i] {
-			for _, m := range kinds[a].Match {
-				for _, o := range kinds[b].Match {
-					if r := m.relation(o); r.meet && r.within == r.around {
-						d.fail(kinds[a].said("match").below("match"), fmt.Sprintf("%s and %s of %s match the same requests, and neither is more specific", m, o, b),
-							"say methods, host or path of one of them more exactly")
-						return
-					}
-				}
+	said := map[string]string{}
+	for _, name := range d.policy.order {
+		for _, m := range d.policy.kinds[name].Match {
+			if other, twice := said[m.String()]; twice && other != name {
+				d.fail(d.policy.kinds[name].said("match").below("match"), fmt.Sprintf("%s is the pattern of %s, too", m, other),
+					"say methods, host or path of one of them more exactly")
 			}
+			said[m.String()] = name
 		}
 	}
 }

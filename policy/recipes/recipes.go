@@ -9,7 +9,7 @@ package recipes
 import (
 	"embed"
 	"fmt"
-	"sort"
+	"slices"
 	"strings"
 	"sync"
 
@@ -27,7 +27,7 @@ type Recipe struct {
 	Text  []byte // a policy file
 }
 
-// Names are all recipes, sorted.
+// Names are all recipes, sorted, as ReadDir has them.
 func Names() []string {
 	entries, err := files.ReadDir(".")
 	if err != nil {
@@ -37,7 +37,6 @@ func Names() []string {
 	for _, e := range entries {
 		out = append(out, strings.TrimSuffix(e.Name(), ".yaml"))
 	}
-	sort.Strings(out)
 	return out
 }
 
@@ -120,114 +119,26 @@ type UnknownError struct{ Name string }
 func (e *UnknownError) Error() string { return fmt.Sprintf("there is no recipe %q", e.Name) }
 
 // Merge writes one policy file from several recipes, comments kept, after the
-// head that every file begins with. What two of them say in the same words is
-// said once. Errors: *UnknownError; a downstream or kind that two recipes say
-// differently.
+// head that every file begins with: what holds for every kind in the example. Errors: *UnknownError.
 func Merge(names ...string) ([]byte, error) {
-	sections := []string{"downstreams", "kinds"}
-	said := map[string]string{} // section.name → text
-	from := map[string]string{}
-	body := map[string]string{}
-	for _, name := range names {
+	head, _, _ := strings.Cut(string(policy.Example()), "\ndownstreams:")
+	downstreams, kinds := "", ""
+	for i, name := range names {
 		r, ok := Get(name)
-		if !ok {
-			return nil, &UnknownError{name}
-		}
-		parts, err := split(string(r.Text))
-		if err != nil {
-			return nil, fmt.Errorf("recipe %s: %w", name, err)
-		}
-		for _, section := range sections {
-			for i, e := range parts.entries[section] {
-				key := section + "." + e.name
-				if text, twice := said[key]; twice {
-					if strings.TrimSpace(text) != strings.TrimSpace(e.text) {
-						return nil, fmt.Errorf("the recipes %s and %s both say %s, in different words", from[key], name, key)
-					}
-					continue
-				}
-				said[key], from[key] = e.text, name
-				if section == "kinds" && i == 0 {
-					body[section] += "\n" + indented(parts.head)
-				}
-				body[section] += e.text
-			}
-		}
-	}
-	var out strings.Builder
-	out.WriteString(head())
-	for _, section := range sections {
-		if body[section] != "" {
-			out.WriteString("\n" + section + ":\n" + strings.TrimPrefix(body[section], "\n"))
-		}
-	}
-	return []byte(out.String()), nil
-}
-
-// head is the beginning of the example: what holds for every kind.
-func head() string {
-	text := string(policy.Example())
-	i := strings.Index(text, "\ndownstreams:")
-	return strings.TrimRight(text[:i], "\n") + "\n"
-}
-
-// pieces are the parts of a recipe: the comment at its head and, by section,
-// every entry with the comments above it.
-type pieces struct {
-	head    []string
-	entries map[string][]piece
-}
-
-type piece struct{ name, text string }
-
-// split cuts a recipe at its sections and their entries by indentation, which is
-// two spaces.
-func split(text string) (pieces, error) {
-	p := pieces{entries: map[string][]piece{}}
-	section, comments, begun := "", "", false
-	for i, line := range strings.SplitAfter(text, "\n") {
-		plain := strings.TrimRight(line, " \r\n")
 		switch {
-		case !begun && strings.HasPrefix(plain, "#"):
-			p.head = append(p.head, plain)
-		case plain == "" || strings.HasPrefix(plain, "#"):
-			comments += line
-		case !strings.HasPrefix(plain, " "):
-			begun, comments = true, strings.ReplaceAll("\n"+strings.TrimSpace(comments), "\n#", "\n  #")
-			comments = strings.TrimPrefix(comments+"\n", "\n")
-			if strings.TrimSpace(comments) == "" {
-				comments = ""
-			}
-			section, _, _ = strings.Cut(plain, ":")
-			if section != "version" && plain != "downstreams:" && plain != "kinds:" {
-				return p, fmt.Errorf("line %d: only version, downstreams and kinds stand at the top", i+1)
-			}
-		case strings.HasPrefix(plain, "  ") && !strings.HasPrefix(plain, "   "):
-			name, _, _ := strings.Cut(strings.TrimSpace(plain), ": ")
-			if strings.HasPrefix(plain, "  #") { // above the entry that follows
-				comments += line
-				continue
-			}
-			list := p.entries[section]
-			p.entries[section] = append(list, piece{strings.TrimSuffix(name, ":"), comments + line})
-			comments = ""
-		default:
-			list := p.entries[section]
-			if len(list) == 0 {
-				return p, fmt.Errorf("line %d: is not indented by two spaces", i+1)
-			}
-			list[len(list)-1].text += comments + line
-			comments = ""
+		case !ok:
+			return nil, &UnknownError{name}
+		case slices.Contains(names[:i], name):
+			continue
 		}
+		about, body, _ := strings.Cut(string(r.Text), "version: 1\n")
+		before, own, _ := strings.Cut(body, "\nkinds:\n")
+		_, shared, _ := strings.Cut(before, "\ndownstreams:\n")
+		downstreams += strings.TrimLeft(shared, "\n")
+		kinds += "\n  " + strings.TrimSpace(strings.ReplaceAll(about, "\n", "\n  ")) + "\n" + own
 	}
-	return p, nil
-}
-
-// indented is a recipe's head as a comment inside `kinds:`.
-func indented(lines []string) string {
-	var b strings.Builder
-	for _, line := range lines {
-		b.WriteString("  " + line + "\n")
+	if downstreams != "" {
+		downstreams = "\ndownstreams:\n" + downstreams
 	}
-	return b.String()
+	return []byte(strings.TrimRight(head, "\n") + "\n" + downstreams + "\nkinds:\n" + strings.TrimPrefix(kinds, "\n")), nil
 }

@@ -66,20 +66,6 @@ func TestRecipesMerge(t *testing.T) {
 	need.That(t, err != nil, "no error")
 }
 
-func TestSplitKeepsEveryLine(t *testing.T) {
-	text := "# head\n# more\nversion: 1\n\n# about all\ndownstreams:\n  # about a\n  a:\n    base: https://a.example\n\n    # inside\n    rate: 1/s\n  b: { base: https://b.example }\nkinds:\n  x.y: { deadline: 1m }\n"
-	p, err := split(text)
-	need.Must(t, err == nil && len(p.head) == 2, "%v %v", p, err)
-	a := p.entries["downstreams"][0]
-	if a.name != "a" || a.text != "  # about all\n  # about a\n  a:\n    base: https://a.example\n\n    # inside\n    rate: 1/s\n" || p.entries["downstreams"][1].name != "b" || p.entries["kinds"][0].name != "x.y" {
-		t.Errorf("%+v", p)
-	}
-	for _, bad := range []string{"defaults: { deadline: 1m }\n", "kinds:\n    k:\n      deadline: 1m\n"} {
-		_, err := split(bad)
-		need.That(t, err != nil, "%q: no error", bad)
-	}
-}
-
 // examine parses a policy and runs its cases.
 func examine(t *testing.T, name string, text []byte) *policy.Policy {
 	t.Helper()

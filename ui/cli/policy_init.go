@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -104,12 +103,8 @@ func policyFrom(names []string) ([]byte, error) {
 		return policy.Example(), nil
 	}
 	text, err := recipes.Merge(names...)
-	var unknown *recipes.UnknownError
-	if errors.As(err, &unknown) {
-		return nil, usage(err.Error(), "there are: "+strings.Join(recipes.Names(), ", "))
-	}
 	if err != nil {
-		return nil, &failure{Code: "usage", Message: err.Error(), Hint: "take one of them now, and write the rest into the file"}
+		return nil, usage(err.Error(), "there are: "+strings.Join(recipes.Names(), ", "))
 	}
 	return text, nil
 }
