@@ -186,7 +186,7 @@ func (m *mcpRule) render(r *rendering) Request {
 	out.Env = r.environment(s.env)
 	if s.url != nil {
 		out.URL = r.At("address").Text(s.url)
-		r.keep(out.URL, inAddress)
+		r.keep(out.URL)
 		out.Header = r.headers(s.headers)
 	}
 	return Request{MCP: out}

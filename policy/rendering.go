@@ -45,9 +45,9 @@ func (r *rendering) environment(pairs []pair) (out []string) {
 }
 
 // keep notes the secrets in an address or a DSN.
-func (r *rendering) keep(text string, in use) {
+func (r *rendering) keep(text string) {
 	if !r.Show {
-		r.vars.secrets.parts(text, in)
+		r.vars.secrets.parts(text)
 	}
 }
 
@@ -56,7 +56,7 @@ func (r *rendering) base(t *expr.Template) string {
 	known := len(r.vars.secrets.values)
 	base := r.At("address").Text(t)
 	r.vars.secrets.values = r.vars.secrets.values[:known]
-	r.vars.secrets.parts(base, inAddress)
+	r.vars.secrets.parts(base)
 	return base
 }
 

@@ -10,31 +10,10 @@ import (
 	"indoubt/ledger/redact"
 )
 
-// use is what a value of the file is for: it decides what counts as a secret in it.
-type use int
-
-const (
-	elsewhere use = iota // nothing that is sent: expressions, clocks, cases
-	inHeaders
-	inEnvironment
-	inData      // what becomes JSON, a form, a query, a tool's arguments
-	inArguments // of a command
-	inAddress
-	inDSN
-)
-
-// uses are what the fields of a file begin. Below them it is the same, but for
-// fields that begin something of their own.
-var uses = map[string]use{
-	"headers": inHeaders, "env": inEnvironment, "query": inData, "json": inData, "form": inData, "stdin": inData, "arguments": inData, "args": inData,
-	"argv": inArguments, "command": inArguments, "base": inAddress, "url": inAddress, "link": inAddress,
-	"get": inAddress, "post": inAddress, "put": inAddress,
-	"sqlite": inDSN, "postgres": inDSN, "tests": elsewhere,
-}
-
 // secretLint looks for secrets that are written out.
 type secretLint struct {
 	found secretBox
+	noted int // also those that are too short to be kept
 	in    []*node
 }
 
@@ -43,13 +22,12 @@ type secretLint struct {
 func (d checker) refuseSecrets(root *node) {
 	l := &secretLint{}
 	for _, e := range root.entries {
-		if e.value.kind == mappingNode && (e.name == "kinds" || e.name == "downstreams" || e.name == "notify") {
-			for _, own := range e.value.entries { // the name means nothing here
-				l.walk(own.value, "", elsewhere)
-			}
-			continue
+		if e.value.kind != mappingNode {
+			l.walk(e.value, "", e.name)
 		}
-		l.walk(e.value, e.name, elsewhere)
+		for _, own := range e.value.entries { // its name is the file's own, and means nothing here
+			l.walk(own.value, "", "")
+		}
 	}
 	longestFirst(l.found.values)
 	d.src.secrets = l.found.values
@@ -58,55 +36,57 @@ func (d checker) refuseSecrets(root *node) {
 	}
 }
 
-func (l *secretLint) walk(n *node, name string, in use) {
+// walk looks at what stands under a name, in what stands under holder.
+func (l *secretLint) walk(n *node, holder, name string) {
 	switch n.kind {
 	case mappingNode:
 		for _, e := range n.entries {
-			l.walk(e.value, e.name, below(in, e))
+			l.walk(e.value, name, e.name)
 		}
 	case sequenceNode:
-		flag := ""
+		if name == "command" || name == "argv" {
+			l.command(n)
+			return
+		}
 		for _, item := range n.items {
-			own := name
-			if in == inArguments {
-				own, flag = flag, item.text
-			}
-			l.walk(item, own, in)
+			l.walk(item, holder, name)
 		}
 	case scalarNode:
-		if l.look(n.text, name, in) {
+		before := l.noted
+		redact.Replace(n.text, l.note)
+		for _, v := range passwords(n.text) {
+			l.note(v)
+		}
+		if secretly(n, holder, name) {
+			l.note(n.text)
+		}
+		if l.noted > before {
 			l.in = append(l.in, n)
 		}
 	}
 }
 
-// below is the use of a field's value.
-func below(in use, e entry) use {
-	own, known := uses[e.name]
-	switch {
-	case strings.Contains(e.value.path, ".tests["), !known, in == inHeaders, in == inEnvironment:
-		return in
-	case in == inData: // its names are those of the other side
-		return in
+// command looks at the arguments of a command.
+func (l *secretLint) command(n *node) {
+	argv := make([]string, len(n.items))
+	for i, item := range n.items {
+		argv[i] = item.text
 	}
-	return own
+	for i, shown := range redact.Argv(argv, l.note) {
+		if shown != argv[i] {
+			l.in = append(l.in, n.items[i])
+		}
+	}
 }
 
-// look keeps the secrets in a text. It reports whether there was one, also one that is
-// too short to be kept.
-func (l *secretLint) look(text, name string, in use) (any bool) {
-	keep := func(v string) string {
-		if v != "" && !byName(v) {
-			any = true
-			l.found.add(v)
-		}
+// note keeps a secret, and gives what stands for it.
+func (l *secretLint) note(v string) string {
+	if v == "" || byName(v) {
 		return v
 	}
-	redact.Replace(text, keep)
-	for _, v := range append(passwords(text, in), namedSecrets(text, name, in)...) {
-		keep(v)
-	}
-	return any
+	l.noted++
+	l.found.add(v)
+	return redact.Mark
 }
 
 // byName reports whether a text is the name of a secret, ${…}, or a variable that a
@@ -119,47 +99,23 @@ func byName(v string) bool {
 // mild are values of headers that are named like secrets and switch something.
 var mild = map[string]bool{"no-check": true, "nocheck": true, "fetch": true, "required": true, "none": true, "true": true, "false": true}
 
-// secretly reports whether what stands under a name is secret.
-func secretly(name string, in use) bool {
-	switch in {
-	case inHeaders, inEnvironment:
-		return redact.Variable(name)
-	case inData:
-		return redact.Name(name)
-	case inArguments: // the argument before
-		return strings.HasPrefix(name, "--") && !strings.Contains(name, "=") && redact.Variable(name)
+// secretly reports whether a text is secret because of its name. In a header and in the
+// environment more names are, and what is the path of one is none.
+func secretly(n *node, holder, name string) bool {
+	sent := holder == "headers" || holder == "env"
+	if !redact.Name(name) && !(sent && redact.Variable(name)) || strings.Contains(n.path, ".tests[") {
+		return false
 	}
-	return false
-}
-
-// namedSecrets is the text, or what of it is secret, if its name says so.
-func namedSecrets(text, name string, in use) (out []string) {
-	if !secretly(name, in) || byName(text) || strings.Contains(text, "${") || mild[strings.ToLower(text)] || strings.HasPrefix(text, "-") {
-		return nil
-	}
-	if in == inEnvironment && strings.ContainsAny(text[:min(1, len(text))], "/~.") {
-		return nil // the path of one
-	}
-	switch name = redact.PlainName(name); {
-	case strings.HasSuffix(name, "authorization"):
-		if _, rest, ok := strings.Cut(text, " "); ok {
-			text = rest
-		}
-	case strings.HasSuffix(name, "cookie"):
-		for _, pair := range strings.Split(text, ";") {
-			_, v, _ := strings.Cut(pair, "=")
-			out = append(out, v)
-		}
-	}
-	return append(out, text)
+	path := holder == "env" && strings.ContainsAny(n.text[:min(1, len(n.text))], "/~.")
+	return !path && !mild[strings.ToLower(n.text)] && !strings.Contains(n.text, "${")
 }
 
 var userinfo = lazyregexp.New(`(?i)^https?://([^/?#\s@]+)@`)
 
 // passwords are the passwords in an address that only its form shows.
-func passwords(text string, in use) []string {
+func passwords(text string) []string {
 	m := userinfo.FindStringSubmatch(text)
-	if in != inAddress || m == nil {
+	if m == nil {
 		return nil
 	}
 	if user, password, ok := strings.Cut(m[1], ":"); ok && user != "" {
@@ -189,9 +145,9 @@ func (b *secretBox) add(v string) {
 }
 
 // parts adds the secrets inside an address or a DSN: an error repeats them alone.
-func (b *secretBox) parts(text string, in use) {
+func (b *secretBox) parts(text string) {
 	redact.Replace(text, func(v string) string { b.add(v); return v })
-	for _, v := range passwords(text, in) {
+	for _, v := range passwords(text) {
 		b.add(v)
 	}
 }

@@ -102,7 +102,7 @@ func (s *sqlRule) render(r *rendering) Request {
 	db := s.database.sql
 	out := &SQLRequest{Database: s.database.Name, Driver: db.driver, Query: strings.TrimSpace(s.query)}
 	out.DSN = r.At("database " + out.Database).Text(db.dsn)
-	r.keep(out.DSN, inDSN)
+	r.keep(out.DSN)
 	for i, a := range s.args {
 		data, err := bound(r.At(fmt.Sprintf("argument %d", i+1)).Tree(a))
 		r.Fail(err)
