@@ -22,7 +22,7 @@ kinds: { pay: { downstream: shop } }
 	need.That(t, slices.Equal(shop.Callers, []string{"X-Org", "X-Team"}) && shop.SameAccount, "%+v", shop)
 	need.That(t, p.Downstream("none").Callers != nil && p.Downstream("env").Callers == nil, "stated or not")
 	need.That(t, p.DownstreamAt("API.shop.example") == shop && p.DownstreamAt("two.example") == nil && p.DownstreamAt("") == nil, "by host")
-	need.Contains(t, p.Explain("pay"), "X-Org, X-Team")
+	need.Contains(t, p.Explain("pay"), "callers: [x-team, X-Org, X-Team]")
 	for downstream, want := range map[string]string{
 		`{ base: "https://a.example", callers: ["X Team"] }`: `"X Team" is not a header name`,
 		`{ base: "https://a.example", callers: [Host] }`:     "written by the sender itself",

@@ -83,9 +83,16 @@ func (t *Trial) pages(ctx context.Context, k *Kind, rec ledger.Record, most int,
 
 // Step is one expression of a read and what it gave.
 type Step struct {
-	Name, Expression string
-	Value            json.RawMessage // nil when it erred
-	Err              error
+	Name       string          `json:"name"`
+	Expression string          `json:"expression"`
+	Value      json.RawMessage `json:"value"` // nil when it erred
+	Error      string          `json:"error,omitempty"`
+}
+
+func (s *Step) fail(err error) {
+	if err != nil {
+		s.Error = err.Error()
+	}
 }
 
 // tracer evaluates expressions one by one.
@@ -107,7 +114,7 @@ func (t *tracer) step(name string, e *expr.Expression, vars *variables) any {
 	if err == nil {
 		s.Value = ledger.EncodeJSON(data)
 	}
-	s.Err = err
+	s.fail(err)
 	t.steps = append(t.steps, s)
 	return data
 }
@@ -123,7 +130,9 @@ func (t *tracer) candidate(r *Read, one *variables) {
 		expected, err := r.expected(*one.rec)
 		marks, unmarked := r.marks(t.ctx, one)
 		own := err == nil && unmarked == nil && slices.ContainsFunc(marks, func(m string) bool { return r.owns(m, expected) })
-		t.steps = append(t.steps, Step{Name: "own", Expression: "the mark is " + expected, Value: ledger.EncodeJSON(own), Err: errors.Join(err, unmarked)})
+		s := Step{Name: "own", Expression: "the mark is " + expected, Value: ledger.EncodeJSON(own)}
+		s.fail(errors.Join(err, unmarked))
+		t.steps = append(t.steps, s)
 		if !own {
 			return
 		}

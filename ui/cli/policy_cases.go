@@ -59,18 +59,18 @@ func outcomeOf(ctx context.Context, k *policy.Kind, rec ledger.Record, answer le
 }
 
 type caseJSON struct {
-	Kind  string     `json:"kind"`
-	Name  string     `json:"name"`
-	Line  int        `json:"line"`
-	OK    bool       `json:"ok"`
-	Want  string     `json:"want"`
-	Got   string     `json:"got"`
-	Why   string     `json:"why"`
-	Steps []stepJSON `json:"steps"` // of a case that failed
+	Kind  string        `json:"kind"`
+	Name  string        `json:"name"`
+	Line  int           `json:"line"`
+	OK    bool          `json:"ok"`
+	Want  string        `json:"want"`
+	Got   string        `json:"got"`
+	Why   string        `json:"why"`
+	Steps []policy.Step `json:"steps"` // of a case that failed
 }
 
 func caseOf(kind string, r policy.TestResult) caseJSON {
-	return caseJSON{Kind: kind, Name: r.Test.Name, Line: r.Test.Line, OK: r.OK, Want: r.Test.Want, Got: r.Got, Why: r.Why, Steps: stepsAsJSON(r.Steps)}
+	return caseJSON{Kind: kind, Name: r.Test.Name, Line: r.Test.Line, OK: r.OK, Want: r.Test.Want, Got: r.Got, Why: r.Why, Steps: list(r.Steps)}
 }
 
 func writeCases(w *safe.Writer, cases []caseJSON, failed int) {
@@ -90,7 +90,7 @@ func writeCases(w *safe.Writer, cases []caseJSON, failed int) {
 		w.Println(safe.Exact(fmt.Sprintf("FAIL  %s: %s  (line %d)", c.Kind, name, c.Line)))
 		w.Println(safe.Exact(fmt.Sprintf("        wanted %s, got %s%s", c.Want, c.Got, strings.TrimSuffix(": "+c.Why, ": "))))
 		for _, one := range c.Steps {
-			w.Println(safe.Exact(fmt.Sprintf("        %-8s %s → %s", one.Name, one.Expression, ansi.Truncate(one.result(), 300, "…"))))
+			w.Println(safe.Exact(fmt.Sprintf("        %-8s %s → %s", one.Name, one.Expression, ansi.Truncate(gave(one), 300, "…"))))
 		}
 	}
 	if failed == 0 {

@@ -53,7 +53,7 @@ kinds:
 	if out := b.want(0, "policy", "try", "tool", "--input", "{}"); strings.Contains(out, "hush") || !strings.Contains(out, want) || !strings.Contains(out, "ANSWER  exit 3\n  login of [redacted]") {
 		t.Errorf("%s\nwant %s", out, want)
 	}
-	if out := b.want(0, "policy", "try", "tool", "--input", "{}", "--json"); strings.Contains(out, "hush") || !strings.Contains(out, `"stderr":"login of [redacted]`) {
+	if out := b.want(0, "policy", "try", "tool", "--input", "{}", "--json"); strings.Contains(out, "hush") || !strings.Contains(out, `"answer":"login of [redacted]`) {
 		t.Errorf("%s", out)
 	}
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"indoubt/ledger"
@@ -25,121 +26,62 @@ type trialJSON struct {
 
 // pageJSON is one request, its answer, and what every expression makes of it.
 type pageJSON struct {
-	Request string     `json:"request"`
-	Answer  answerJSON `json:"answer"`
-	Steps   []stepJSON `json:"steps"`
+	Request string        `json:"request"`
+	Status  int           `json:"status,omitempty"`
+	Exit    *int          `json:"exit,omitempty"`
+	Answer  string        `json:"answer"`
+	Steps   []policy.Step `json:"steps"`
 }
 
-// stepJSON is one expression and what it gave.
-type stepJSON struct {
-	Name       string          `json:"name"`
-	Expression string          `json:"expression"`
-	Value      json.RawMessage `json:"value"`
-	Error      *string         `json:"error"`
-}
-
-func stepsAsJSON(steps []policy.Step) []stepJSON {
-	out := make([]stepJSON, 0, len(steps))
-	for _, one := range steps {
-		s := stepJSON{Name: one.Name, Expression: one.Expression, Value: raw(one.Value)}
-		if one.Err != nil {
-			s.Error = text(one.Err.Error())
-		}
-		out = append(out, s)
+func pageOf(page policy.TrialPage) pageJSON {
+	a := page.Answer
+	out := pageJSON{Request: page.Request.Shown, Status: a.Status, Steps: page.Steps}
+	parts := []string{string(a.Body), string(a.Stdout), string(a.Stderr), string(a.Rows)}
+	if a.Exited {
+		out.Exit = &a.Exit
 	}
+	switch {
+	case a.RPC != nil && a.RPC.Error:
+		parts = append(parts, fmt.Sprintf("error %d: %s", a.RPC.Code, a.RPC.Message))
+	case a.RPC != nil:
+		parts = append(parts, string(a.RPC.Result))
+	}
+	if a.Err != nil {
+		parts = append(parts, a.Err.Error())
+	}
+	out.Answer = strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), "\n")
 	return out
 }
 
-// result is the value as a person reads it.
-func (s stepJSON) result() string {
-	if s.Error != nil {
-		return "error: " + *s.Error
+// gave is what a step gave, as a person reads it.
+func gave(s policy.Step) string {
+	if s.Error != "" {
+		return "error: " + s.Error
 	}
 	return string(s.Value)
 }
 
-type answerJSON struct {
-	Status int             `json:"status"`
-	Exit   *int            `json:"exit"`
-	Body   string          `json:"body"`
-	Stderr string          `json:"stderr"`
-	Result json.RawMessage `json:"result"`
-	Rows   json.RawMessage `json:"rows"`
-	Error  *string         `json:"error"`
-}
-
-func answerAsJSON(a ledger.Answer) answerJSON {
-	out := answerJSON{Status: a.Status, Body: string(a.Body), Rows: raw(a.Rows), Result: raw(nil)}
-	if a.Exited {
-		out.Exit, out.Body = &a.Exit, string(a.Stdout)
-	}
-	out.Stderr = string(a.Stderr)
-	if a.RPC != nil {
-		out.Result = raw(a.RPC.Result)
-		if a.RPC.Error {
-			out.Error = text(fmt.Sprintf("error %d: %s", a.RPC.Code, a.RPC.Message))
-		}
-	}
-	if a.Err != nil {
-		out.Error = text(a.Err.Error())
-	}
-	return out
-}
-
-// text is the answer as a person reads it.
-func (a answerJSON) text() string {
-	parts := []string{}
-	for _, part := range []string{a.Body, a.Stderr, known(a.Result), known(a.Rows)} {
-		if part != "" {
-			parts = append(parts, part)
-		}
-	}
-	if a.Error != nil {
-		parts = append(parts, *a.Error)
-	}
-	return strings.Join(parts, "\n")
-}
-
-func known(b json.RawMessage) string {
-	if string(b) == "null" {
-		return ""
-	}
-	return string(b)
-}
-
-// withheld is a JSON text without secrets.
-func withheld(b json.RawMessage, hide func(string) string) json.RawMessage {
-	if out := json.RawMessage(hide(string(b))); json.Valid(out) {
-		return out
-	}
-	return json.RawMessage(`"` + policy.Withheld + `"`)
-}
-
-// withhold takes secrets out of what came back: the other side may repeat those of
-// the request, and a saved answer may hold any.
+// withhold takes secrets out of what came back: the other side may repeat those of the request.
 func (t *trialJSON) withhold(hide func(string) string) {
-	line := func(s *string) {
-		if s != nil {
-			*s = hide(*s)
-		}
+	if t.Problem != nil {
+		*t.Problem = hide(*t.Problem)
 	}
-	data := func(b json.RawMessage) json.RawMessage { return withheld(b, hide) }
-	line(t.Problem)
 	for i := range t.Found {
-		line(&t.Found[i].Receipt)
-	}
-	for _, page := range t.Pages {
-		for i := range page.Steps {
-			page.Steps[i].Value = data(page.Steps[i].Value)
-			line(page.Steps[i].Error)
-		}
+		t.Found[i].Receipt = hide(t.Found[i].Receipt)
 	}
 	for i := range t.Pages {
-		a := &t.Pages[i].Answer
-		line(&a.Body)
-		line(&a.Stderr)
-		line(a.Error)
-		a.Result, a.Rows = data(a.Result), data(a.Rows)
+		page := &t.Pages[i]
+		page.Answer = hide(page.Answer)
+		for j := range page.Steps {
+			s := &page.Steps[j]
+			s.Error = hide(s.Error)
+			if s.Value == nil {
+				continue
+			}
+			if s.Value = json.RawMessage(hide(string(s.Value))); !json.Valid(s.Value) {
+				s.Value = json.RawMessage(`"` + policy.Withheld + `"`)
+			}
+		}
 	}
 }
 
@@ -190,15 +132,15 @@ func (t trialJSON) write(w *safe.Writer) {
 		}
 		block("REQUEST"+number, page.Request)
 		head := "ANSWER" + strings.Replace(number, " ", "  ", 1)
-		if page.Answer.Status > 0 {
-			head += fmt.Sprintf("  status %d", page.Answer.Status)
+		if page.Status > 0 {
+			head += fmt.Sprintf("  status %d", page.Status)
 		}
-		if page.Answer.Exit != nil {
-			head += fmt.Sprintf("  exit %d", *page.Answer.Exit)
+		if page.Exit != nil {
+			head += fmt.Sprintf("  exit %d", *page.Exit)
 		}
-		block(head, beginning(page.Answer.text()))
+		block(head, beginning(page.Answer))
 		for _, one := range page.Steps {
-			block(fmt.Sprintf("%-9s %s", strings.ToUpper(one.Name), one.Expression), beginning(one.result()))
+			block(fmt.Sprintf("%-9s %s", strings.ToUpper(one.Name), one.Expression), beginning(gave(one)))
 		}
 	}
 	words := ticket.VerdictWord(t.Verdict)

@@ -102,7 +102,7 @@ func (c tryCommand) try(ctx context.Context, p *policy.Policy, kind *policy.Kind
 	})
 	t := trialJSON{Found: []effectJSON{}, Known: kind.Read.Recognises()}
 	for _, page := range trial.Pages {
-		t.Pages = append(t.Pages, pageJSON{page.Request.Shown, answerAsJSON(page.Answer), stepsAsJSON(page.Steps)})
+		t.Pages = append(t.Pages, pageOf(page))
 	}
 	t.judge(kind.Read, rec, trial)
 	for _, page := range trial.Pages {
