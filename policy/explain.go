@@ -29,8 +29,8 @@ func (p *Policy) Explain(kind string) string {
 		from = "by " + k.Pattern + ", " + from
 	}
 	var text strings.Builder
-	row := func(name, value, from string) {
-		fmt.Fprintln(&text, strings.TrimRight(fmt.Sprintf("%-16s %-44s %s", strings.ReplaceAll(name, "\n", " "), value, from), " "))
+	row := func(name, value, from string) { // a name may have any character
+		fmt.Fprintln(&text, strings.TrimRight(fmt.Sprintf("%-16s %-44s %s", name, strings.ReplaceAll(value, "\n", " "), from), " "))
 	}
 	row("kind", k.Name, from)
 	for _, n := range p.linesOf(k) {
@@ -50,7 +50,7 @@ func (p *Policy) Explain(kind string) string {
 			proves = "can see it landed, never prove that it did not"
 		}
 		row("check", k.Read.Via()+", "+proves, "")
-		row("recognised by", strings.ReplaceAll(k.Read.Recognises(), "\n", " "), "")
+		row("recognised by", k.Read.Recognises(), "")
 	}
 	return text.String()
 }

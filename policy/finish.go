@@ -121,7 +121,7 @@ const mostOfName = 1900
 // lintKeys checks keys, and clocks and the machine beside them.
 func (d checker) lintKeys(k *Kind) {
 	if k.Key.TTL > 0 && k.Key.TTL < k.Remembers {
-		d.fail(k.said("key").below("key").below("ttl"), fmt.Sprintf("%s is shorter than the downstream remembers a key (%s)", formatDuration(k.Key.TTL), formatDuration(k.Remembers)),
+		d.fail(k.said("key").below("key").below("ttl"), fmt.Sprintf("%s is shorter than the downstream remembers a key (%s)", Brief(k.Key.TTL), Brief(k.Remembers)),
 			"a key that is given away too early would be answered with the old result")
 	}
 	if k.Remembers > 0 && k.LandsWithin == nil {
@@ -147,7 +147,7 @@ func (d checker) lintReplaces(k *Kind) {
 	case k.target == nil:
 		d.fail(at, "without `target` no operation is later on the same one", "target: ${input.service}")
 	case k.Remembers > 0:
-		d.fail(at, fmt.Sprintf("the downstream remembers keys for %s, and would answer a rollback with the old result", formatDuration(k.Remembers)), "say effect: safe, or use a downstream without `key:`")
+		d.fail(at, fmt.Sprintf("the downstream remembers keys for %s, and would answer a rollback with the old result", Brief(k.Remembers)), "say effect: safe, or use a downstream without `key:`")
 	}
 }
 

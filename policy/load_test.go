@@ -148,7 +148,7 @@ func TestRefused(t *testing.T) {
 		{"bad duration", kind("    deadline: 2 minutes\n"), 6, 15, "is not a duration", "2m"},
 		{"negative duration", kind("    deadline: -2m\n"), 6, 15, "is not a duration", ""},
 		{"bare number", kind("    deadline: 30\n"), 6, 15, "is not a duration", ""},
-		{"endless", kind("    deadline: 999999w\n"), 6, 15, "longer than ten years", ""},
+		{"endless", kind("    deadline: 36500d\n"), 6, 15, "longer than ten years", ""},
 		{"deadline too long", kind("    deadline: 31d\n"), 6, 15, "from 10ms to 30d", ""},
 		{"backwards", kind("    retry: { backoff: 30s..1s }\n"), 6, 23, "ends before it begins", ""},
 		{"rate", "version: 1\ndownstreams: { d: { rate: 20 } }\n", 2, 27, "is not a rate", "20/s"},
@@ -271,7 +271,7 @@ func TestDigestIsOfTheText(t *testing.T) {
 }
 
 func TestScalars(t *testing.T) {
-	for text, want := range map[string]time.Duration{"2m": 2 * time.Minute, "7d": 168 * time.Hour, "1h30m": 90 * time.Minute, "500ms": 500 * time.Millisecond, "0s": 0, "0": 0, "1w": 168 * time.Hour, "1.5s": 1500 * time.Millisecond} {
+	for text, want := range map[string]time.Duration{"2m": 2 * time.Minute, "7d": 168 * time.Hour, "1h30m": 90 * time.Minute, "500ms": 500 * time.Millisecond, "0s": 0, "0": 0, "1.5s": 1500 * time.Millisecond} {
 		got, err := parseDuration(text)
 		need.That(t, err == nil && got == want, "%s: %v %v", text, got, err)
 	}
@@ -286,9 +286,6 @@ func TestScalars(t *testing.T) {
 	for _, text := range []string{"", "x", "1y", "1m2", "-1s", "1e9s", "٣s"} {
 		_, err := parseDuration(text)
 		need.That(t, err != nil, "%q is a duration", text)
-	}
-	for d, want := range map[time.Duration]string{0: "0s", 90 * time.Minute: "1h30m", 168 * time.Hour: "7d", 1500 * time.Millisecond: "1s500ms"} {
-		need.Equal(t, formatDuration(d), want, d)
 	}
 }
 

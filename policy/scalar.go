@@ -4,20 +4,14 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 	"time"
 
+	"indoubt/ledger"
 	"indoubt/ledger/lazyregexp"
 	"indoubt/ledger/wire/carry"
 )
-
-var durationPart = lazyregexp.New(`^(\d+(?:\.\d+)?)(ms|s|m|h|d|w)`)
-
-var durationUnits = map[string]time.Duration{
-	"ms": time.Millisecond, "s": time.Second, "m": time.Minute, "h": time.Hour, "d": 24 * time.Hour, "w": 7 * 24 * time.Hour,
-}
 
 // maxDuration keeps sums of a few durations and today far from overflow.
 const maxDuration = 10 * 366 * 24 * time.Hour
@@ -26,30 +20,14 @@ const durationHint = "a duration is written 500ms, 30s, 2m, 12h, 7d or 1h30m"
 
 // parseDuration reads 2m, 7d, 1h30m, 0s. There are no negative durations.
 func parseDuration(text string) (time.Duration, error) {
-	rest := strings.TrimSpace(text)
-	if rest == "0" {
-		return 0, nil
-	}
-	if rest == "" {
-		return 0, fmt.Errorf("it is empty")
-	}
-	var total float64
-	for rest != "" {
-		m := durationPart.FindStringSubmatch(rest)
-		if m == nil {
-			return 0, fmt.Errorf("%q is not a duration", text)
-		}
-		n, err := strconv.ParseFloat(m[1], 64)
-		if err != nil {
-			return 0, fmt.Errorf("%q is not a duration", text)
-		}
-		total += n * float64(durationUnits[m[2]])
-		rest = rest[len(m[0]):]
-	}
-	if total > float64(maxDuration) {
+	d, err := ledger.ParseDuration(strings.TrimSpace(text))
+	switch {
+	case err != nil || d < 0:
+		return 0, fmt.Errorf("%q is not a duration", text)
+	case d > maxDuration:
 		return 0, fmt.Errorf("%q is longer than ten years", text)
 	}
-	return time.Duration(math.Round(total)), nil
+	return d, nil
 }
 
 // parseRange reads 500ms..30s; one duration alone is both ends.
@@ -108,27 +86,6 @@ func parseSize(text string) (int64, error) {
 		return 0, fmt.Errorf("%q is outside 1 B … 256 MiB", text)
 	}
 	return n, nil
-}
-
-// formatDuration writes a duration the way the file does.
-func formatDuration(d time.Duration) string {
-	if d == 0 {
-		return "0s"
-	}
-	var b strings.Builder
-	for _, u := range []struct {
-		name string
-		size time.Duration
-	}{{"d", 24 * time.Hour}, {"h", time.Hour}, {"m", time.Minute}, {"s", time.Second}, {"ms", time.Millisecond}} {
-		if n := d / u.size; n > 0 {
-			fmt.Fprintf(&b, "%d%s", n, u.name)
-			d -= n * u.size
-		}
-	}
-	if b.Len() == 0 {
-		return d.String()
-	}
-	return b.String()
 }
 
 // Insert puts the correlation token into an input where the rule says, and errs where the

@@ -149,7 +149,7 @@ func Stale(a ledger.Answer) string {
 	// whole seconds.
 	if date, err := http.ParseTime(h.Get("Date")); err == nil {
 		if old := a.BeganAt.Sub(date); old > Skew+time.Second {
-			return fmt.Sprintf("answer is dated %s before it was asked for: it came from a cache, or the downstream's clock is off", formatDuration(old.Round(time.Second)))
+			return fmt.Sprintf("answer is dated %s before it was asked for: it came from a cache, or the downstream's clock is off", Brief(old.Round(time.Second)))
 		}
 	}
 	return ""

@@ -1,13 +1,6 @@
 package expr
 
-import (
-	"fmt"
-	"slices"
-
-	"cel.dev/cel-go/common/types"
-	"cel.dev/cel-go/common/types/ref"
-	"cel.dev/cel-go/common/types/traits"
-)
+import "fmt"
 
 // memberChain is a name and the members that an expression takes of it: it.a["b"][0].
 type memberChain struct {
@@ -24,51 +17,26 @@ var owners = map[string]string{
 // lacking is what has no such member: CEL names the member alone. Each chain of the
 // expression is followed through the values that it was computed of, to where it ends.
 func (e *Expression) lacking(names *Names, member string) string {
-	owner := "a value in this expression"
 	for _, c := range e.chains {
-		at, known := names.known(c.root)
-		if !known && slices.Contains(c.steps, any(member)) { // the variable of a loop
-			owner = "an element of the list"
-			continue
+		of, known := names.found[c.root]
+		if c.root == "it" && names.it != nil {
+			of, _ = names.it.Data()
+			known = true
 		}
 		for i, step := range c.steps {
-			next, found := take(at, step)
-			if found {
-				at = next
+			if fmt.Sprint(step) != member {
 				continue
 			}
-			if fmt.Sprint(step) == member {
+			if !known { // the variable of a loop
+				return "an element of the list"
+			}
+			holder, found, err := c.steps[:i].Get(of)
+			if _, has, _ := c.steps[i : i+1].Get(holder); found && err == nil && !has {
 				return c.ownerOf(i)
 			}
-			break
 		}
 	}
-	return owner
-}
-
-// known is the value of a name that the expression has asked for.
-func (n *Names) known(name string) (ref.Val, bool) {
-	if name == "it" && n.it != nil {
-		return n.it.val, true
-	}
-	v, ok := n.found[name]
-	if !ok {
-		return nil, false
-	}
-	return types.DefaultTypeAdapter.NativeToValue(v), true
-}
-
-// take is a member or an element of a value.
-func take(of ref.Val, step any) (ref.Val, bool) {
-	switch of := of.(type) {
-	case traits.Mapper:
-		return of.Find(types.DefaultTypeAdapter.NativeToValue(step))
-	case traits.Lister:
-		if i, ok := step.(int); ok && i >= 0 && types.Int(i) < of.Size().(types.Int) {
-			return of.Get(types.Int(i)), true
-		}
-	}
-	return nil, false
+	return "a value in this expression"
 }
 
 // ownerOf names the value that the chain has come to after some steps.
