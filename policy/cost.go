@@ -103,7 +103,7 @@ func (k *Kind) Price(rec ledger.Record) ledger.Pricing {
 		p.Digest = k.policy.digest
 	}
 	p.Duplicate, p.Miss = k.Costs(o)
-	p.Odds = k.chance(rec)
+	p.Odds = k.Odds(rec).P
 	p.Rank = rank(o, p)
 	p.DecideAt = time.Time{}
 	if checkable, _ := k.Checkable(rec); readsDecide(checkable, rec) {

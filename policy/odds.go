@@ -3,8 +3,6 @@ package policy
 import (
 	"fmt"
 	"math"
-	"slices"
-	"time"
 
 	"indoubt/ledger"
 )
@@ -74,31 +72,14 @@ func (p *Past) of(kind string, class ledger.ErrorClass) (own, others pastCount) 
 }
 
 // Odds is the chance that the operation landed: the history of its kind and
-// error class, lowered by what reads have not found. Facts have odds of 0 or 1.
+// error class. Facts have odds of 0 or 1.
 func (k *Kind) Odds(rec ledger.Record) Odds {
-	p, why, known := fact(rec)
-	if known {
+	if p, why, known := fact(rec); known {
 		return Odds{P: p, Low: p, High: p, Why: why}
 	}
-	est := estimator{k}.posterior(rec.Operation)
-	f, read := estimator{k}.invisible(rec)
-	o := Odds{P: lower(est.mean(), f), N: est.cases(), Others: est.others}
+	est := k.posterior(rec.Operation)
 	low, high := est.interval()
-	o.Low, o.High = lower(low, f), lower(high, f)
-	o.Why = est.why(rec.Operation.ErrorClass)
-	if f > 0 {
-		o.Why += fmt.Sprintf(", lowered by a check at %s that found nothing", read.Local().Format("15:04:05"))
-	}
-	return o
-}
-
-// chance is Odds without its interval, for pricing many.
-func (k *Kind) chance(rec ledger.Record) float64 {
-	if p, _, known := fact(rec); known {
-		return p
-	}
-	f, _ := estimator{k}.invisible(rec)
-	return lower(estimator{k}.posterior(rec.Operation).mean(), f)
+	return Odds{P: est.mean(), Low: low, High: high, N: est.cases(), Others: est.others, Why: est.why(rec.Operation.ErrorClass)}
 }
 
 // fact is what is known and needs no guess.
@@ -114,9 +95,6 @@ func fact(rec ledger.Record) (p float64, why string, known bool) {
 	}
 	return 0, "", false
 }
-
-// estimator reckons with the history of a kind.
-type estimator struct{ *Kind }
 
 // estimate is a Beta(a, b) and what it rests on.
 type estimate struct {
@@ -161,7 +139,7 @@ func (e estimate) why(class ledger.ErrorClass) string {
 // priorWeight + classWeight cases, however many there were: other kinds go to
 // other places. So ten own cases outvote any number of foreign ones, and a kind
 // without own cases still begins with what the house knows of, say, resets.
-func (k estimator) posterior(o ledger.Operation) estimate {
+func (k *Kind) posterior(o ledger.Operation) estimate {
 	mean, ok := prior[o.ErrorClass]
 	if !ok {
 		mean = priorElse
@@ -177,53 +155,6 @@ func (k estimator) posterior(o ledger.Operation) estimate {
 	e.a = weight*mean + float64(own.landed)
 	e.b = weight*(1-mean) + float64(own.missed)
 	return e
-}
-
-// invisible is F of the negative read with the best visibility: how sure it is
-// that the read would have shown an effect. Nothing is subtracted while the
-// effect may still come, or where the policy does not say how soon it shows.
-func (k estimator) invisible(rec ledger.Record) (f float64, at time.Time) {
-	if k.LandsWithin == nil || k.VisibleWithin == nil {
-		return 0, time.Time{}
-	}
-	if k.Read != nil && k.Read.Proves() && !tokenSent(rec) {
-		return 0, time.Time{}
-	}
-	from, until := latestEnd(k.Kind, rec).Add(*k.LandsWithin), k.VisibleUntil(rec)
-	for _, r := range rec.Reads {
-		if !negative(r) || r.BeganAt.Before(from) || !r.BeganAt.Before(until) || blindSince(rec, r.BeganAt) {
-			continue
-		}
-		g := 1.0
-		if *k.VisibleWithin > 0 {
-			g = 1 - math.Pow(0.01, float64(r.BeganAt.Sub(from))/float64(*k.VisibleWithin))
-		}
-		if g > f {
-			f, at = g, r.BeganAt
-		}
-	}
-	return f, at
-}
-
-// blindSince reports whether the check was found wanting at that moment or later.
-func blindSince(rec ledger.Record, at time.Time) bool {
-	return slices.ContainsFunc(rec.Reads, func(r ledger.Read) bool {
-		return r.Cause == ledger.CauseBlind && !r.BeganAt.Before(at)
-	})
-}
-
-// negative reports whether a read looked properly and found nothing.
-func negative(r ledger.Read) bool {
-	return r.Found == 0 && r.FoundNone()
-}
-
-// lower is Bayes' rule for a read that would have shown an effect with chance f.
-func lower(p, f float64) float64 {
-	if f <= 0 {
-		return p
-	}
-	hidden := p * (1 - f)
-	return hidden / (hidden + 1 - p)
 }
 
 // Own is how many of the cases are of the operation's own kind.

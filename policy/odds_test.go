@@ -53,7 +53,7 @@ func TestI6_ProofAt(t *testing.T) {
 	}
 }
 
-func TestOddsByHistoryAndReads(t *testing.T) {
+func TestOddsByHistory(t *testing.T) {
 	p := must(t, priced)
 	k := p.Kind("proof")
 	o := k.Odds(doubt("proof"))
@@ -61,26 +61,9 @@ func TestOddsByHistoryAndReads(t *testing.T) {
 	k = p.WithHistory(History([]ledger.DoubtCount{{Kind: "proof", Class: ledger.ClassTimeout, Landed: 2, Missed: 2}})).Kind("proof")
 	o = k.Odds(doubt("proof"))
 	need.That(t, o.N == 4 && math.Abs(o.P-0.5) <= 1e-9 && math.Round(o.Low*100) == 17 && math.Round(o.High*100) == 83, "%+v", o) // Beta(3, 3) has 15–85 %
-	read := func(after time.Duration, verdict ledger.Verdict, cause ledger.Cause) ledger.Read {
-		return ledger.Read{BeganAt: noon.Add(2*time.Minute + after), Verdict: verdict, Cause: cause}
-	}
-	for name, c := range map[string]struct {
-		reads []ledger.Read
-		want  float64
-	}{
-		"too early":         {[]ledger.Read{read(-time.Second, ledger.CannotTell, ledger.CauseNone)}, 0.5},
-		"half way":          {[]ledger.Read{read(15*time.Second, ledger.CannotTell, ledger.CauseNone)}, 0.5 * 0.1 / (0.5*0.1 + 0.5)},
-		"all the way":       {[]ledger.Read{read(30*time.Second, ledger.CannotTell, ledger.CauseNone)}, 0.5 * 0.01 / (0.5*0.01 + 0.5)},
-		"once, by the best": {[]ledger.Read{read(15*time.Second, ledger.CannotTell, ledger.CauseNone), read(15*time.Second, ledger.CannotTell, ledger.CauseNone)}, 0.5 * 0.1 / (0.5*0.1 + 0.5)},
-		"could not look":    {[]ledger.Read{read(time.Hour, ledger.CannotTell, ledger.CauseNoAnswer)}, 0.5},
-		"blind":             {[]ledger.Read{read(time.Hour, ledger.CannotTell, ledger.CauseBlind), read(time.Minute, ledger.CannotTell, ledger.CauseNone)}, 0.5},
-		"blind before":      {[]ledger.Read{read(30*time.Second, ledger.CannotTell, ledger.CauseNone), read(time.Second, ledger.CannotTell, ledger.CauseBlind)}, 0.5 * 0.01 / (0.5*0.01 + 0.5)},
-	} {
-		rec := doubt("proof")
-		rec.Reads = c.reads
-		got := p.Kind("proof").Odds(rec).P
-		need.That(t, math.Abs(got-c.want) <= 1e-9, "%s: %v, want %v", name, got, c.want)
-	}
+	rec := doubt("proof")                                                                                                        // what a check did not find changes no odds: they are the ledger's history
+	rec.Reads = []ledger.Read{{BeganAt: noon.Add(time.Hour), Verdict: ledger.CannotTell, Cause: ledger.CauseNone}}
+	need.Equal(t, k.Odds(rec), o)
 }
 
 func TestOddsFallBackToTheClassAndThenToTheGuess(t *testing.T) {
@@ -141,19 +124,6 @@ func TestPrice(t *testing.T) {
 	}
 	keyed := p.Kind("keyed").Price(doubt("keyed"))
 	need.Equal(t, keyed.Downstream, "d", keyed)
-}
-
-func TestOddsFallWithTime(t *testing.T) {
-	k := must(t, priced).Kind("proof")
-	rapid.Check(t, func(t *rapid.T) {
-		rec := doubt("proof")
-		first := rapid.IntRange(-1000, 1000).Draw(t, "first")
-		rec.Reads = []ledger.Read{{BeganAt: noon.Add(time.Duration(first) * time.Second), Verdict: ledger.CannotTell, Cause: ledger.CauseNone}}
-		early := k.Odds(rec)
-		rec.Reads[0].BeganAt = rec.Reads[0].BeganAt.Add(time.Duration(rapid.IntRange(0, 1000).Draw(t, "later")) * time.Second)
-		late := k.Odds(rec)
-		need.Must(t, late.P <= early.P && late.High <= early.High && late.Low <= early.Low, "%+v then %+v", early, late)
-	})
 }
 
 func TestTheIntervalHoldsTheMean(t *testing.T) {

@@ -206,8 +206,7 @@ const (
 
 // Complaint is the end of a command's standard error as ": …" on one line, without
 // what looks like a secret, and "" where the command wrote nothing. It keeps whole
-// lines, and whole words of a line that is too long: half a secret would not be
-// recognised.
+// words: half a secret would not be recognised.
 func Complaint(a ledger.Answer) string {
 	text := a.Stderr
 	if len(text) > searched {
@@ -216,20 +215,11 @@ func Complaint(a ledger.Answer) string {
 			text = text[i:]
 		}
 	}
-	clean := redact.Without(strings.ToValidUTF8(string(text), "\uFFFD"), nil)
-	said := ""
-	for lines := strings.Split(clean, "\n"); len(lines) > 0; lines = lines[:len(lines)-1] {
-		line := strings.Join(strings.Fields(lines[len(lines)-1]), " ")
-		if line == "" {
-			continue
+	said := strings.Join(strings.Fields(redact.Without(strings.ToValidUTF8(string(text), "\uFFFD"), nil)), " ")
+	if over := len(said) - maxComplaint; over > 0 {
+		if _, said, _ = strings.Cut(said[over:], " "); said != "" {
+			said = "… " + said
 		}
-		if len(line)+len(said) >= maxComplaint {
-			if _, words, _ := strings.Cut(line[max(0, len(line)-maxComplaint):], " "); said == "" && words != "" {
-				said = "… " + words // of a line that is too long, its end
-			}
-			break
-		}
-		said = strings.TrimSuffix(line+" "+said, " ")
 	}
 	if said == "" {
 		return ""

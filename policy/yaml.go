@@ -315,19 +315,16 @@ func tooDeep(src *source) (position, bool) {
 		if d := strings.Count(trimmed, "- "); d > maxDepth && strings.HasPrefix(trimmed, strings.Repeat("- ", maxDepth)) {
 			return position{i + 1, 1}, true
 		}
-		run := 0 // nesting that is opened and closed within the line counts too
 		for j, r := range trimmed {
 			switch r {
 			case '[', '{':
-				run++
-				if depth+run > 4*maxDepth {
+				if depth++; depth > 4*maxDepth {
 					return position{i + 1, len(line) - len(trimmed) + j + 1}, true
 				}
 			case ']', '}':
-				run--
+				depth = max(0, depth-1)
 			}
 		}
-		depth = max(0, depth+run)
 	}
 	return position{}, false
 }

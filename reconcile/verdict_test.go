@@ -295,35 +295,3 @@ func TestEvidenceIsBoundedAndClean(t *testing.T) {
 	}
 	need.That(t, len(ev) <= maxEvidence && strings.Contains(ev, "ch_1") && strings.Contains(ev, "env.PAY_KEY"), "%d bytes: %.600s", len(ev), ev)
 }
-
-// A check that cannot see says nothing about the chance either.
-func TestBlindCheckLowersNoOdds(t *testing.T) {
-	for name, tc := range map[string]struct {
-		known bool
-		side  func(*side)
-		says  string
-		want  float64
-	}{
-		"never seen to find anything": {false, func(*side) {}, "finds no other operation", 0.5},
-		"does not find what exists": {true, func(s *side) { s.onList = answer(200, nil, `{"object":"list","data":[],"more":false,"next":0}`) },
-			"finds no other operation", 0.5},
-		"too early to try it": {true, func(*side) {}, "too early", 0.01},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, strings.Replace(payPolicy, "visible_within: 10s", "visible_within: 1s", 1))
-			if tc.known {
-				w.known("pay")
-			}
-			o := w.doubt("pay", 420)
-			tc.side(w.side)
-			w.pass(21500 * time.Millisecond) // both bounds have passed, and the clocks may differ by more than that
-			if name != "too early to try it" {
-				w.read(o.ID)
-				w.pass(time.Minute)
-			}
-			r := w.read(o.ID).Read
-			odds := w.engine.policy().Kind("pay").Odds(w.get(o.ID))
-			need.That(t, strings.Contains(r.Reason, tc.says) && odds.P <= tc.want+0.01 && odds.P >= tc.want-0.01, "%s: %.3f (%s)", r.Reason, odds.P, odds.Why)
-		})
-	}
-}
