@@ -22,12 +22,13 @@ const argvHint = "there is no shell: write [tool, find, \"${token}\"]"
 
 func (d requestDecoder) command(n *node) *commandRule {
 	c := &commandRule{}
+	asked := func(n *node) *expr.Template { return d.template(n, expr.ForRequest) }
 	switch n.kind {
 	case sequenceNode:
-		c.argv = d.argv(n)
+		c.argv = d.argv(n, asked)
 	case mappingNode:
 		fine := d.fields(n,
-			field{"argv", func(n *node) { c.argv = d.argv(n) }},
+			field{"argv", func(n *node) { c.argv = d.argv(n, asked) }},
 			field{"dir", d.text(&c.dir)},
 			field{"env", func(n *node) { c.env = d.environment(n) }},
 			field{"stdin", d.data(&c.stdin)},
@@ -42,20 +43,18 @@ func (d requestDecoder) command(n *node) *commandRule {
 	return c
 }
 
-func (d requestDecoder) argv(n *node) (argv []*expr.Template) {
+// argv reads a command; read reads one of its arguments.
+func (d requestDecoder) argv(n *node, read func(*node) *expr.Template) (argv []*expr.Template) {
 	if n.kind != sequenceNode || len(n.items) == 0 {
 		d.fail(n.place, "must be a list of arguments", argvHint)
 	}
 	for i, item := range n.items {
-		a := d.template(item, expr.ForRequest)
+		a := read(item)
 		if a == nil {
 			continue
 		}
-		if i == 0 && len(a.Expressions()) > 0 {
-			d.fail(item.place, "the command itself cannot be computed", "write its name or path")
-		}
-		if i == 0 && a.Text == "" {
-			d.fail(item.place, "the command is empty", "")
+		if i == 0 && (a.Text == "" || len(a.Expressions()) > 0) {
+			d.fail(item.place, "the command itself is written out", "write its name or path")
 		}
 		argv = append(argv, a)
 	}
@@ -132,10 +131,6 @@ func shellWord(s string) string {
 		return s
 	}
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-}
-
-func (c *CommandRequest) parts() []any {
-	return []any{"command", c.Argv, c.Dir, c.Env, string(c.Stdin)}
 }
 
 func (c *CommandRequest) leaving() []string {

@@ -186,10 +186,6 @@ func (h *HTTPRequest) text() string {
 	return b.String()
 }
 
-func (h *HTTPRequest) parts() []any {
-	return []any{"http", h.Method, h.URL, h.Header, string(h.Body)}
-}
-
 func (h *HTTPRequest) leaving() (texts []string) {
 	mediaType := ""
 	for name, values := range h.Header {

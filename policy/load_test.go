@@ -136,7 +136,7 @@ func TestRefused(t *testing.T) {
 		{"get with body", kind("    read: { http: { get: /a, json: {} }, list: body }\n"), 6, 19, "a get has no body", ""},
 		{"sender's header", kind("    read: { http: { post: /a, headers: { content-length: 3 } }, list: body }\n"), 6, 40, "written by the sender itself", ""},
 		{"command as text", kind("    read: { command: tool find, list: json }\n"), 6, 22, "must be a list of arguments", "there is no shell"},
-		{"computed command", kind("    read: { command: [\"${input.x}\"], list: json }\n"), 6, 23, "the command itself cannot be computed", ""},
+		{"computed command", kind("    read: { command: [\"${input.x}\"], list: json }\n"), 6, 23, "the command itself is written out", ""},
 		{"computed link host", kind("    link: https://${input.x}/y\n"), 6, 11, "must begin with https://host/", ""},
 		{"javascript link", kind("    link: javascript:alert(1)\n"), 6, 11, "must begin with https://host/", ""},
 		{"path without base", "version: 1\nkinds:\n  k:\n    read: { http: { post: /a }, list: body }\n", 4, 27, "a path needs a downstream", ""},

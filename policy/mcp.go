@@ -52,7 +52,7 @@ func (d requestDecoder) settled(n *node) *expr.Template {
 func (d requestDecoder) mcpServer(ds *Downstream, n *node) {
 	s := &mcpServer{}
 	fine := d.fields(n,
-		field{"command", func(n *node) { s.command = d.serverCommand(n) }},
+		field{"command", func(n *node) { s.command = d.argv(n, d.settled) }},
 		field{"dir", d.text(&s.dir)},
 		field{"env", func(n *node) {
 			s.env = d.environment(n)
@@ -80,23 +80,6 @@ func (d requestDecoder) mcpServer(ds *Downstream, n *node) {
 	}
 	ds.mcp = s
 	d.is(ds, n, "mcp")
-}
-
-func (d requestDecoder) serverCommand(n *node) (out []*expr.Template) {
-	if n.kind != sequenceNode || len(n.items) == 0 {
-		d.fail(n.place, "must be a list of arguments", "there is no shell: write [npx, -y, some-server]")
-	}
-	for i, item := range n.items {
-		t := d.settled(item)
-		if t == nil {
-			continue
-		}
-		if i == 0 && (t.Text == "" || len(t.Expressions()) > 0) {
-			d.fail(item.place, "the command itself is written out", "write its name or path")
-		}
-		out = append(out, t)
-	}
-	return out
 }
 
 func (d requestDecoder) serverAddress(n *node) *expr.Template {
@@ -209,10 +192,6 @@ func (m *mcpRule) argumentsOf(r *rendering) json.RawMessage {
 // text is the call as a person reads it.
 func (m *MCPRequest) text() string {
 	return strings.TrimRight(fmt.Sprintf("MCP %s: %s\n%s", m.Server, m.Tool, m.Arguments), "\n")
-}
-
-func (m *MCPRequest) parts() []any {
-	return []any{"mcp", m.Server, m.Command, m.Dir, m.Env, m.URL, m.Header, m.Tool, string(m.Arguments)}
 }
 
 func (m *MCPRequest) leaving() []string { return jsonTexts(m.Arguments) }

@@ -1,8 +1,6 @@
 package policy
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -194,12 +192,7 @@ func (r negativeControl) requestKey(rec ledger.Record) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	text, err := json.Marshal(req)
-	if err != nil {
-		return "", err
-	}
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:]), nil
+	return req.digest()
 }
 
 // without is the record with a part of it replaced, also where the same value

@@ -77,26 +77,10 @@ func (t TokenRule) depth(o ledger.Operation) (n int) {
 			input = made
 		}
 	}
-	if data, err := ledger.DecodeJSON(input); err == nil {
-		texts(data, func(text string) { note(text, o.Token) })
+	for _, text := range jsonTexts(input) {
+		note(text, o.Token)
 	}
 	return n
-}
-
-// texts walks over the texts of a JSON value.
-func texts(v any, see func(string)) {
-	switch v := v.(type) {
-	case string:
-		see(v)
-	case []any:
-		for _, e := range v {
-			texts(e, see)
-		}
-	case map[string]any:
-		for _, e := range v {
-			texts(e, see)
-		}
-	}
 }
 
 var tokenWord = lazyregexp.New(`indoubt-[0-9A-Za-z]+`)

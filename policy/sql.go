@@ -143,8 +143,6 @@ func (s *SQLRequest) text() string {
 	return b.String()
 }
 
-func (s *SQLRequest) parts() []any { return []any{"sql", s.Database, s.Driver, s.DSN, s.Query, s.Args} }
-
 func (s *SQLRequest) leaving() []string { return nil } // nothing is sent over it
 
 var beginsWith = lazyregexp.New(`^(?s:\s|--[^\n]*\n|/\*.*?\*/)*([A-Za-z]+)`)

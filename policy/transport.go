@@ -172,7 +172,6 @@ type Request struct {
 // message is the one of a Request's fields that is set.
 type message interface {
 	text() string      // as a person reads it
-	parts() []any      // all that would be sent, and where to
 	leaving() []string // the texts that reach the other side, without the encoding they travel in
 }
 
@@ -188,9 +187,9 @@ func (r Request) message() message {
 	return r.SQL
 }
 
-// digest is the Digest of a request as it is shown.
+// digest is of all that would be sent, and where to.
 func (r Request) digest() (string, error) {
-	text, err := json.Marshal(r.message().parts())
+	text, err := json.Marshal(r)
 	if err != nil {
 		return "", fmt.Errorf("digest of the request: %w", err)
 	}
