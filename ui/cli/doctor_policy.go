@@ -49,10 +49,8 @@ func (x *examination) policy(ctx context.Context, s ledger.Store) {
 	x.lags(ctx, s, p)
 }
 
-var (
-	envName  = lazyregexp.New(`\benv\.([A-Za-z_][A-Za-z0-9_]*)`)
-	fileName = lazyregexp.New(`\bfile\(\s*"([^"]+)"\s*\)`)
-)
+// secretName is a secret as the policy names it: a variable, or a file.
+var secretName = lazyregexp.New(`\benv\.([A-Za-z_][A-Za-z0-9_]*)|\bfile\(\s*"([^"]+)"\s*\)`)
 
 // secrets looks whether what the policy names is there, without reading it.
 func (x *examination) secrets(path string) {
@@ -60,32 +58,27 @@ func (x *examination) secrets(path string) {
 	if err != nil {
 		return
 	}
-	seen := map[string]bool{}
-	there := 0
+	seen, there := map[string]bool{}, 0
 	for _, line := range strings.Split(string(text), "\n") {
 		if strings.HasPrefix(strings.TrimSpace(line), "#") {
 			continue
 		}
-		for _, m := range envName.FindAllStringSubmatch(line, -1) {
-			if seen["env."+m[1]] {
+		for _, m := range secretName.FindAllStringSubmatch(line, -1) {
+			variable, file := m[1], m[2]
+			if seen[m[0]] {
 				continue
 			}
-			seen["env."+m[1]] = true
-			if x.a.env(m[1]) == "" {
-				x.say("secrets", ledger.LevelFail, m[1]+" is not set: what needs it cannot be checked or sent", "export "+m[1]+" before starting indoubt")
-				continue
-			}
-			there++
-		}
-		for _, m := range fileName.FindAllStringSubmatch(line, -1) {
-			if seen["file."+m[1]] {
-				continue
-			}
-			seen["file."+m[1]] = true
-			if f, err := os.Open(m[1]); err != nil {
-				x.say("secrets", ledger.LevelFail, short(m[1])+" cannot be read: what needs it cannot be checked or sent", "check that the file is there and readable by this user")
-			} else {
+			seen[m[0]] = true
+			f, err := os.Open(file)
+			switch {
+			case file != "" && err != nil:
+				x.say("secrets", ledger.LevelFail, short(file)+" cannot be read: what needs it cannot be checked or sent", "check that the file is there and readable by this user")
+			case file != "":
 				f.Close()
+				there++
+			case x.a.env(variable) == "":
+				x.say("secrets", ledger.LevelFail, variable+" is not set: what needs it cannot be checked or sent", "export "+variable+" before starting indoubt")
+			default:
 				there++
 			}
 		}

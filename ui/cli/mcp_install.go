@@ -317,8 +317,6 @@ func (i *installer) show(w *safe.Writer, plans []*clients.Plan) {
 				what = "stays as it is: " + s.Why
 			case i.undo:
 				what = "starts as it did before"
-			case !p.Changed():
-				what = "is behind indoubt"
 			}
 			w.Printf("%s: %s %s\n", short(p.Path), s.Name, what)
 		}

@@ -127,7 +127,6 @@ func TestAChangedEntryIsUndoneByFields(t *testing.T) {
 	d := newDesk(t, `{"mcpServers": {"s": {"command": "npx", "args": ["-y", "pkg"]}}}`)
 	d.install(wrapping)
 	d.put(strings.Replace(d.text(), `"pkg"`, `"pkg@2", "--fast"`, 1))
-	d.install(wrapping) // its arguments change, and its name stays
 	need.Equal(t, d.starts("s"), "/opt/bin/indoubt mcp --ledger /l.db --server s -- npx -y pkg@2 --fast")
 	d.uninstall()
 	need.Equal(t, d.text(), `{"mcpServers": {"s": {"command": "npx", "args": ["-y", "pkg@2", "--fast"]}}}`)
@@ -172,7 +171,7 @@ func TestWhatStaysAsItIs(t *testing.T) {
 		`{"url":"https://h/mcp","command":"x"}`:                           "not known",
 		`{"command":"x","args":[1]}`:                                      "not known",
 		`{}`:                                                              "neither",
-		`{"command":"indoubt","args":["mcp","--deadline","1m","--","x"]}`: "by hand",
+		`{"command":"indoubt","args":["mcp","--deadline","1m","--","x"]}`: "already",
 	} {
 		text := `{"mcpServers":{"s":` + entry + `}}`
 		d := newDesk(t, text)
@@ -194,19 +193,12 @@ func TestWhatStaysAsItIs(t *testing.T) {
 	}
 }
 
-// An entry that was written by hand keeps its name, and so what the ledger knows of it.
-func TestAnEntryByHandKeepsItsName(t *testing.T) {
-	d := newDesk(t, `{"mcpServers":{"m":{"command":"indoubt","args":["mcp","--server","memory","--","npx","srv"]}}}`)
-	d.install(wrapping)
-	need.Equal(t, d.starts("m"), "/opt/bin/indoubt mcp --ledger /l.db --server memory -- npx srv")
-}
-
 // Entries of one name are one server, in whichever file and however it is started; two
 // entries of one file are two.
 func TestI4_AnEntrysNameIsItsServer(t *testing.T) {
 	scope := func(name, entry string) string {
 		c := need.Get(Parse([]byte(`{"mcpServers":{` + quoted(name) + `:` + entry + `}}`)))(t)
-		_, names, err := c.Servers[0].Wrap(wrapping, Wrapped{})
+		_, names, err := c.Servers[0].Wrap(wrapping)
 		need.OK(t, err)
 		return names.Scope
 	}

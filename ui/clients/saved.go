@@ -59,95 +59,53 @@ func (s System) open(path string, names []string) (*Plan, *Config, error) {
 	return p, c, c.has(path, names)
 }
 
-// Install plans to put servers behind indoubt: those of these names, or all.
+// Install plans to put servers behind indoubt: those of these names, or all. One that stands
+// behind it already stays.
 func (s System) Install(path string, w Wrapping, names []string) (*Plan, error) {
-	p, c, err := s.open(path, names)
-	if err != nil {
-		return nil, err
-	}
-	text, before, err := p.undone(c, names)
-	if err != nil {
-		return nil, err
-	}
-	if c, err = Parse(text); err != nil {
-		return nil, err
-	}
-	var edits []udiff.Edit
-	for _, server := range c.Servers {
-		if chosen(names, server.Name) {
-			edits = append(edits, p.wrap(server, w, before[server.ID])...)
+	return s.plan(path, names, func(server *Server) (Outcome, []udiff.Edit) {
+		if _, behind, _ := server.Behind(); behind {
+			return Outcome{Why: "it stands behind indoubt already"}, nil
 		}
-	}
-	p.After, err = apply(text, edits)
-	return p, err
-}
-
-// wrap plans one entry.
-func (p *Plan) wrap(server *Server, w Wrapping, before Wrapped) []udiff.Edit {
-	out := Outcome{Name: server.Name}
-	defer func() { p.Servers = append(p.Servers, out) }()
-	if _, behind, err := server.Behind(); behind { // else it would have been undone
-		out.Why = cmp.Or(err, errByHand).Error()
-		return nil
-	}
-	edits, names, err := server.Wrap(w, before)
-	if err != nil {
-		out.Why = err.Error()
-		return nil
-	}
-	out.Changes = true
-	out.Kinds, out.Scope = "mcp."+names.Server+".*", names.Scope
-	return edits
+		edits, names, err := server.Wrap(w)
+		if err != nil {
+			return Outcome{Why: err.Error()}, nil
+		}
+		return Outcome{Changes: true, Kinds: "mcp." + names.Server + ".*", Scope: names.Scope}, edits
+	})
 }
 
 // Uninstall plans to take servers from behind indoubt: those of these names, or all.
 func (s System) Uninstall(path string, names []string) (*Plan, error) {
+	return s.plan(path, names, func(server *Server) (Outcome, []udiff.Edit) {
+		edits, err := server.Unwrap()
+		if err != nil {
+			return Outcome{Why: err.Error() + "; put it back by hand"}, nil
+		}
+		return Outcome{Changes: edits != nil}, edits
+	})
+}
+
+// plan is what becomes of the entries of these names, or of all; an entry of which nothing is to
+// be said is not of the plan.
+func (s System) plan(path string, names []string, one func(*Server) (Outcome, []udiff.Edit)) (*Plan, error) {
 	p, c, err := s.open(path, names)
 	if err != nil {
 		return nil, err
 	}
-	for _, server := range c.Servers {
-		_, behind, _ := server.Behind()
-		if !behind || !chosen(names, server.Name) {
-			continue
-		}
-		out := Outcome{Name: server.Name, Changes: true}
-		if _, err := server.Unwrap(); err != nil {
-			out.Changes, out.Why = false, err.Error()+"; put it back by hand"
-		}
-		p.Servers = append(p.Servers, out)
-	}
-	p.After, _, err = p.undone(c, names)
-	return p, err
-}
-
-// undone is the text with the entries of these names (all, where there are none) taken from
-// behind indoubt, and how they stood there.
-func (p *Plan) undone(c *Config, names []string) ([]byte, map[string]Wrapped, error) {
-	before := map[string]Wrapped{}
 	var edits []udiff.Edit
 	for _, server := range c.Servers {
-		if !chosen(names, server.Name) {
+		if len(names) > 0 && !slices.Contains(names, server.Name) {
 			continue
 		}
-		if w, ok, err := server.Behind(); ok && err == nil {
-			before[server.ID] = w
-		}
-		undo, err := server.Unwrap()
-		if err == nil { // else it stays as it is, and is said to
-			edits = append(edits, undo...)
+		out, changes := one(server)
+		if out.Name = server.Name; out.Changes || out.Why != "" {
+			p.Servers, edits = append(p.Servers, out), append(edits, changes...)
 		}
 	}
-	text, err := apply(p.Before, edits)
-	return text, before, err
+	after, err := udiff.Apply(string(p.Before), edits)
+	p.After = []byte(after)
+	return p, err
 }
-
-func apply(text []byte, edits []udiff.Edit) ([]byte, error) {
-	out, err := udiff.Apply(string(text), edits)
-	return []byte(out), err
-}
-
-func chosen(names []string, name string) bool { return len(names) == 0 || slices.Contains(names, name) }
 
 // MissingError names a server that a file does not have.
 type MissingError struct {

@@ -25,13 +25,15 @@ type Wrapping struct {
 	Login func(url string) bool
 }
 
-// Wrapped is how an entry stands behind indoubt.
-type Wrapped struct {
-	Server, Scope string
-	url           string
-	headers       map[string]string // by variable
-	own           int               // how many of args are indoubt's, with the first word of the server's command
-	command       string            // that word
+// called is what a server that was put behind indoubt is called: in kinds, and in the ledger.
+type called struct{ Server, Scope string }
+
+// wrapped is how an entry stands behind indoubt.
+type wrapped struct {
+	url     string
+	headers map[string]string // by variable
+	own     int               // how many of args are indoubt's, with the first word of the server's command
+	command string            // that word
 }
 
 // Errors of entries that stay as they are.
@@ -47,27 +49,23 @@ var ownFlags = []string{"--ledger", "--policy", "--server", "--scope", "--url", 
 
 // Behind reads an entry that stands behind indoubt. ok is false for any other, and the
 // error says why one cannot be put back.
-func (s *Server) Behind() (w Wrapped, ok bool, err error) {
+func (s *Server) Behind() (w wrapped, ok bool, err error) {
 	words, plain := s.args()
 	program := strings.TrimSuffix(strings.ToLower(filepath.Base(strings.ReplaceAll(s.word("command"), `\`, "/"))), ".exe")
 	if program != "indoubt" || !plain || len(words) == 0 || words[0] != "mcp" {
-		return Wrapped{}, false, nil
+		return wrapped{}, false, nil
 	}
 	w.headers = map[string]string{}
 	for i := 1; i < len(words); i++ {
 		switch {
 		case words[i] == "--" && i+1 < len(words) && w.url == "":
 			w.own, w.command = i+2, words[i+1]
-			return w.named(), true, nil
+			return w, true, nil
 		case !slices.Contains(ownFlags, words[i]) || i+1 == len(words):
-			return Wrapped{}, true, errByHand
+			return wrapped{}, true, errByHand
 		}
 		i++
 		switch words[i-1] {
-		case "--server":
-			w.Server = words[i]
-		case "--scope":
-			w.Scope = words[i]
 		case "--url":
 			w.url = words[i]
 		case "--header-env":
@@ -76,38 +74,32 @@ func (s *Server) Behind() (w Wrapped, ok bool, err error) {
 		}
 	}
 	if w.url == "" {
-		return Wrapped{}, true, errByHand
+		return wrapped{}, true, errByHand
 	}
-	return w.named(), true, nil
-}
-
-// named fills the scope in that the server's name stands for.
-func (w Wrapped) named() Wrapped {
-	w.Scope = cmp.Or(w.Scope, w.Server)
-	return w
+	return w, true, nil
 }
 
 // Wrap gives the edits that put an entry behind indoubt. An error says why it stays as
-// it is. Known is how it stood behind indoubt before, if it did: its names stay.
-func (s *Server) Wrap(w Wrapping, before Wrapped) ([]udiff.Edit, Wrapped, error) {
+// it is.
+func (s *Server) Wrap(w Wrapping) ([]udiff.Edit, called, error) {
 	words, plain := s.args()
 	command, url := s.word("command"), s.word("url")
 	switch {
 	case command != "" && url != "", !plain:
-		return nil, Wrapped{}, errForm
+		return nil, called{}, errForm
 	case command != "":
 		words = append([]string{command}, words...)
-		now := s.names(w, before, words)
+		now := s.names(w, words)
 		head := append(w.head(now), "--", command)
 		edits := []udiff.Edit{s.set(&s.members["command"].Value, quoted(w.Program))}
 		return append(edits, s.prepend(head)), now, nil
 	case url != "":
-		return s.wrapURL(w, before, url)
+		return s.wrapURL(w, url)
 	}
-	return nil, Wrapped{}, errNoWay
+	return nil, called{}, errNoWay
 }
 
-func (w Wrapping) head(names Wrapped) []string {
+func (w Wrapping) head(names called) []string {
 	words := append(append([]string{"mcp"}, w.Flags...), "--server", names.Server)
 	if names.Scope != names.Server {
 		words = append(words, "--scope", names.Scope)
@@ -117,28 +109,28 @@ func (w Wrapping) head(names Wrapped) []string {
 
 // names are what a server is called: in kinds as its recipe has it, else as the entry is
 // called; in the ledger by the entry's name.
-func (s *Server) names(w Wrapping, before Wrapped, words []string) Wrapped {
+func (s *Server) names(w Wrapping, words []string) called {
 	name, known := cmp.Or(strings.Trim(unnamely.ReplaceAllString(s.Name, "-"), "-"), "server"), ""
 	for _, word := range words { // an image of a container stands among its arguments
 		known = cmp.Or(known, w.Known(word))
 	}
-	return Wrapped{Server: cmp.Or(before.Server, known, name), Scope: cmp.Or(before.Scope, strings.Join(strings.Fields(s.Name), "-"), name)}
+	return called{Server: cmp.Or(known, name), Scope: cmp.Or(strings.Join(strings.Fields(s.Name), "-"), name)}
 }
 
 var unnamely = lazyregexp.New(`[^A-Za-z0-9._-]+`)
 
-func (s *Server) wrapURL(w Wrapping, before Wrapped, url string) ([]udiff.Edit, Wrapped, error) {
+func (s *Server) wrapURL(w Wrapping, url string) ([]udiff.Edit, called, error) {
 	switch kind := s.word("type"); {
 	case kind == "sse" || kind == "ws":
-		return nil, Wrapped{}, fmt.Errorf("its transport is %s, and indoubt speaks streamable HTTP", kind)
+		return nil, called{}, fmt.Errorf("its transport is %s, and indoubt speaks streamable HTTP", kind)
 	case !s.authorized() && w.Login != nil && w.Login(url):
-		return nil, Wrapped{}, errLogin
+		return nil, called{}, errLogin
 	case s.members["auth"] != nil || s.members["oauth"] != nil || s.members["headersHelper"] != nil:
-		return nil, Wrapped{}, errLogin
+		return nil, called{}, errLogin
 	case s.members["headers"] != nil && s.members["env"] != nil:
-		return nil, Wrapped{}, errors.New("it has both headers and env")
+		return nil, called{}, errors.New("it has both headers and env")
 	}
-	now := s.names(w, before, []string{url})
+	now := s.names(w, []string{url})
 	words := append(w.head(now), "--url", url)
 	var edits []udiff.Edit
 	if m := s.members["type"]; m != nil {
@@ -148,7 +140,7 @@ func (s *Server) wrapURL(w Wrapping, before Wrapped, url string) ([]udiff.Edit, 
 		edits = append(edits, s.set(&m.Name, `"env"`))
 		headers, ok := m.Value.Value.(*hujson.Object)
 		if !ok {
-			return nil, Wrapped{}, errors.New("its headers are of a form that is not known")
+			return nil, called{}, errors.New("its headers are of a form that is not known")
 		}
 		taken := map[string]bool{}
 		for i := range headers.Members {
@@ -203,7 +195,7 @@ func (s *Server) Unwrap() ([]udiff.Edit, error) {
 	return append(edits, udiff.Edit{Start: from, End: to}), nil
 }
 
-func (s *Server) unwrapURL(w Wrapped) ([]udiff.Edit, error) {
+func (s *Server) unwrapURL(w wrapped) ([]udiff.Edit, error) {
 	command, args := s.members["command"], s.members["args"]
 	from, to := s.from+command.Value.EndOffset, s.from+args.Name.StartOffset
 	if from > to || strings.TrimSpace(string(s.text[from:to])) != "," {
