@@ -48,15 +48,6 @@ func (g Group) Tab() Tab {
 	return TabNeedsYou
 }
 
-// Conflict is the sort of conflict of the group's operations, if they are in one.
-func (g Group) Conflict() Conflict {
-	switch c := Conflict(g); c {
-	case Duplicate, PossibleDuplicate, Contradiction, DifferentConflict:
-		return c
-	}
-	return NoConflict
-}
-
 // Group is the first that fits. running: its turn in a bulk run is still to come.
 func (r *Record) Group(running bool) Group {
 	row := r.plain()

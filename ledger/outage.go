@@ -85,12 +85,6 @@ func (s Sum) Add(t Sum) Sum {
 		s.Resent + t.Resent, s.Doubled + t.Doubled, s.Unchecked + t.Unchecked}
 }
 
-// Less is the sum without another.
-func (s Sum) Less(t Sum) Sum {
-	return Sum{s.N - t.N, s.Miss - t.Miss, s.MissWords - t.MissWords, s.Twice - t.Twice, s.TwiceWords - t.TwiceWords, s.Unpriced - t.Unpriced,
-		s.Resent - t.Resent, s.Doubled - t.Doubled, s.Unchecked - t.Unchecked}
-}
-
 // LeftOut says what an amount does not have in it, "" where it has all.
 func LeftOut(words, unpriced int) string {
 	var of []string

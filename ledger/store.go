@@ -19,16 +19,69 @@ type Store interface {
 	Lister
 	Feed
 	Statistics
-	Pricer
-	Schedule
-	Leading
 	Policies
 	Finder
 	Holds
 	Runs
-	Outages
-	Teller
 	Describer
+
+	// Unpriced returns open operations whose derived columns were not computed
+	// under this policy digest.
+	Unpriced(ctx context.Context, digest string, limit int) ([]Operation, error)
+	// Beside returns the operations in doubt that these came after on their target: what
+	// these have done may change the price of those. The nearest are looked at, as many as
+	// a record tells of.
+	Beside(ctx context.Context, ids []string) ([]string, error)
+	// Price writes the derived columns of open operations: order, lane clock,
+	// next read. They are a cache: no version moves and no event is written. One
+	// that counts fewer reads than were made since leaves the next read as it is,
+	// and one of an operation that has moved since changes nothing.
+	Price(ctx context.Context, prices []Pricing) error
+
+	// Expire turns pending operations whose deadline has passed into uncertain
+	// ones, at most limit, and returns how many.
+	Expire(ctx context.Context, limit int) (int, error)
+	// Due returns uncertain operations (and settled ones with a recheck pending)
+	// whose next read is due, earliest first, of the downstream that they are priced for;
+	// "" returns those without a price.
+	Due(ctx context.Context, downstream string, now time.Time, limit int) ([]Due, error)
+	// Stepped writes an event down that the wall clock was set, and returns whether this is
+	// the first engine to notice. What is to happen at a time of the clock as it was before
+	// it was set back does not wait for the difference: reads that are due.
+	Stepped(ctx context.Context, step time.Duration) (first bool, err error)
+
+	// Lead takes the scopes for a holder, until LeadLasts from now: those that are free, its
+	// own, and those of a lower rank. It gives the holder's others up, and returns all as
+	// they are then. TakeLead is the rule.
+	Lead(ctx context.Context, holder string, rank int, scopes []string) (Leaders, error)
+	// Leaders returns all as they are.
+	Leaders(ctx context.Context) (Leaders, error)
+
+	// Outages returns at most limit outages, the newest error first, without their sums.
+	Outages(ctx context.Context, now time.Time, limit int) ([]Outage, error)
+	// Sums gives outages their sums (Fates), which are asked of all their operations.
+	Sums(ctx context.Context, ins []Outage, now time.Time) error
+	// Outage returns one with its account, or ErrNotFound; the beginning of an id
+	// (4 characters or more) finds it too. Its operations are a Page filtered by
+	// outage:ID.
+	Outage(ctx context.Context, id string, now time.Time) (OutageAccount, error)
+	// Fold opens, grows and ends outages: by the newest attempts of the operations, and,
+	// with all, by every one since the newest outage. It adds what came to the sums of
+	// Statistics. It is for who leads the ledger; what is done twice is done once.
+	Fold(ctx context.Context, operationIDs []string, all bool, burst func(kind string) Burst) error
+	// OutagesSince names the outages that the first events behind the cursor are
+	// about, themselves or by their operation, and reports whether limit events were
+	// enough to see all. Errors: *CursorError.
+	OutagesSince(ctx context.Context, after Cursor, limit int) (ids []string, all bool, err error)
+	// ChangeOutage carries out what a person does with an outage. A change that
+	// is recorded already is not applied again. Errors: those of
+	// OutageChange.Apply, ErrNotFound.
+	ChangeOutage(ctx context.Context, c OutageChange) (Outage, error)
+
+	// Tell writes the event of a notice, whose id says what is told to whom, and reports
+	// whether this is the first to do so.
+	Tell(ctx context.Context, notice Event) (first bool, err error)
+
 	Close() error
 }
 
@@ -87,51 +140,10 @@ type Statistics interface {
 	StateCounts(ctx context.Context, now time.Time) ([]StateCount, error)
 }
 
-// Pricer keeps what a policy says of open operations.
-type Pricer interface {
-	// Unpriced returns open operations whose derived columns were not computed
-	// under this policy digest.
-	Unpriced(ctx context.Context, digest string, limit int) ([]Operation, error)
-	// Beside returns the operations in doubt that these came after on their target: what
-	// these have done may change the price of those. The nearest are looked at, as many as
-	// a record tells of.
-	Beside(ctx context.Context, ids []string) ([]string, error)
-	// Price writes the derived columns of open operations: order, lane clock,
-	// next read. They are a cache: no version moves and no event is written. One
-	// that counts fewer reads than were made since leaves the next read as it is,
-	// and one of an operation that has moved since changes nothing.
-	Price(ctx context.Context, prices []Pricing) error
-}
-
 // Due is an operation whose next read is due, as it was then.
 type Due struct {
 	ID, Kind string
 	Version  int64
-}
-
-// Schedule gives an engine what is due.
-type Schedule interface {
-	// Expire turns pending operations whose deadline has passed into uncertain
-	// ones, at most limit, and returns how many.
-	Expire(ctx context.Context, limit int) (int, error)
-	// Due returns uncertain operations (and settled ones with a recheck pending)
-	// whose next read is due, earliest first, of the downstream that they are priced for;
-	// "" returns those without a price.
-	Due(ctx context.Context, downstream string, now time.Time, limit int) ([]Due, error)
-	// Stepped writes an event down that the wall clock was set, and returns whether this is
-	// the first engine to notice. What is to happen at a time of the clock as it was before
-	// it was set back does not wait for the difference: reads that are due.
-	Stepped(ctx context.Context, step time.Duration) (first bool, err error)
-}
-
-// Leading keeps who leads what.
-type Leading interface {
-	// Lead takes the scopes for a holder, until LeadLasts from now: those that are free, its
-	// own, and those of a lower rank. It gives the holder's others up, and returns all as
-	// they are then. TakeLead is the rule.
-	Lead(ctx context.Context, holder string, rank int, scopes []string) (Leaders, error)
-	// Leaders returns all as they are.
-	Leaders(ctx context.Context) (Leaders, error)
 }
 
 // Policies keeps the policy that is in force.
@@ -187,37 +199,6 @@ type Runs interface {
 	// ErrNotFound.
 	Runs(ctx context.Context, q RunQuery) ([]DecisionRun, error)
 	Account(ctx context.Context, runID string) (DecisionRun, []RunItem, error)
-}
-
-// Outages keeps bursts of errors together.
-type Outages interface {
-	// Outages returns at most limit outages, the newest error first, without their sums.
-	Outages(ctx context.Context, now time.Time, limit int) ([]Outage, error)
-	// Sums gives outages their sums (Fates), which are asked of all their operations.
-	Sums(ctx context.Context, ins []Outage, now time.Time) error
-	// Outage returns one with its account, or ErrNotFound; the beginning of an id
-	// (4 characters or more) finds it too. Its operations are a Page filtered by
-	// outage:ID.
-	Outage(ctx context.Context, id string, now time.Time) (OutageAccount, error)
-	// Fold opens, grows and ends outages: by the newest attempts of the operations, and,
-	// with all, by every one since the newest outage. It adds what came to the sums of
-	// Statistics. It is for who leads the ledger; what is done twice is done once.
-	Fold(ctx context.Context, operationIDs []string, all bool, burst func(kind string) Burst) error
-	// OutagesSince names the outages that the first events behind the cursor are
-	// about, themselves or by their operation, and reports whether limit events were
-	// enough to see all. Errors: *CursorError.
-	OutagesSince(ctx context.Context, after Cursor, limit int) (ids []string, all bool, err error)
-	// ChangeOutage carries out what a person does with an outage. A change that
-	// is recorded already is not applied again. Errors: those of
-	// OutageChange.Apply, ErrNotFound.
-	ChangeOutage(ctx context.Context, c OutageChange) (Outage, error)
-}
-
-// Teller lets people be told something once.
-type Teller interface {
-	// Tell writes the event of a notice, whose id says what is told to whom, and reports
-	// whether this is the first to do so.
-	Tell(ctx context.Context, notice Event) (first bool, err error)
 }
 
 // Describer describes the ledger itself.

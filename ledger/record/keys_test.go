@@ -115,7 +115,7 @@ func TestI4_FieldsThatNameAKindAreEditedInDoubt(t *testing.T) {
 			clock := ledgertest.NewClock()
 			store := newLedger(t, clock.Now, hostclock.With(clock.Now))
 			recorder := func() *Recorder {
-				return New(store, RulesFunc(func(string) KindRule { return rule }), Options{Clock: clock.Now})
+				return New(store, Rules(func(string) KindRule { return rule }), Options{Clock: clock.Now})
 			}
 			running := recorder()
 			one := in("c1", 1)

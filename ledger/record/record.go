@@ -18,15 +18,7 @@ import (
 )
 
 // Rules tells what applies to a kind of operation.
-type Rules interface {
-	Rule(kind string) KindRule
-}
-
-// RulesFunc makes Rules of a function.
-type RulesFunc func(kind string) KindRule
-
-// Rule calls f.
-func (f RulesFunc) Rule(kind string) KindRule { return f(kind) }
+type Rules func(kind string) KindRule
 
 // What an identical request is, where its caller gives no other key: while one is in flight
 // or in doubt it waits for that. "" is: and once that is finished and delivered, it is new.

@@ -55,7 +55,7 @@ func New(store ledger.Store, rules Rules, o Options) *Recorder {
 func (r *Recorder) Rule(kind string) KindRule {
 	var rule KindRule
 	if r.rules != nil {
-		rule = r.rules.Rule(kind)
+		rule = r.rules(kind)
 	}
 	if rule.Deadline <= 0 {
 		rule.Deadline = DefaultDeadline

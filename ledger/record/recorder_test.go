@@ -17,7 +17,7 @@ import (
 var errDisk = errors.New("disk I/O error")
 
 // oneRule gives every kind the same rule.
-func oneRule(rule KindRule) Rules { return RulesFunc(func(string) KindRule { return rule }) }
+func oneRule(rule KindRule) Rules { return Rules(func(string) KindRule { return rule }) }
 
 func recorderOver(t *testing.T, rule KindRule) (*Recorder, *ledgertest.Breakable, *ledgertest.Clock) {
 	t.Helper()

@@ -61,11 +61,10 @@ func Command(ctx context.Context, q policy.CommandRequest) ledger.Answer {
 	if err != nil {
 		return transmit.Failed(a, err)
 	}
-	defer group.Release()
 	group.Widen(procgroup.Scope{Attempt: q.Attempt})
 	a.Sent = true
 	stop := context.AfterFunc(ctx, func() {
-		if !group.Exited() {
+		if _, exited := group.Exit(); !exited {
 			group.Kill()
 		}
 	})

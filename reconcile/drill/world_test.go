@@ -17,7 +17,7 @@ import (
 
 // testRules are of the policy what the pipelines of a world come to.
 func testRules(inForce func() *policy.Policy) record.Rules {
-	return record.RulesFunc(func(name string) record.KindRule {
+	return record.Rules(func(name string) record.KindRule {
 		k := inForce().Kind(name)
 		return record.KindRule{Named: k.Known, Deadline: k.Deadline, TTL: k.Key.TTL, Remembers: k.Remembers, KeyFrom: k.Key.From, KeyHeader: k.KeyHeader,
 			Input: k.Input, TokenInto: k.Token.Into, Safe: k.Effect.Safe(), Retry: outcome.Retry{Max: k.Retry.Max}, Title: k.Title, Target: k.Target, Price: k.Price,

@@ -174,7 +174,7 @@ func numberless(of func() *policy.Policy) record.Rules {
 
 // recordingRules are what the policy in force says about recording a kind.
 func recordingRules(inForce func() (*policy.Policy, int64)) record.Rules {
-	return record.RulesFunc(func(name string) record.KindRule {
+	return record.Rules(func(name string) record.KindRule {
 		p, number := inForce()
 		k := p.Kind(name)
 		ds := k.Downstream

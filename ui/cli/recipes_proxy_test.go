@@ -342,7 +342,7 @@ func TestCallersOfWhatNoKindMatches(t *testing.T) {
 	p := need.Get(policy.Parse("p", []byte("version: 1\ndownstreams: { shop: { base: \"https://api.shop.example/v1\", callers: [X-Team], same_account: true } }\n")))(t)
 	rules := numberless(func() *policy.Policy { return p })
 	for kind, want := range map[string]string{"http.api.shop.example.post": "shop X-Team true", "http.shop.example.post": " false", "charge": " false"} {
-		r := rules.Rule(kind)
+		r := rules(kind)
 		need.Equal(t, fmt.Sprint(strings.Join(append([]string{r.Downstream}, r.Callers...), " "), " ", r.SameAccount), want, kind)
 	}
 }

@@ -320,7 +320,7 @@ func (c *child) stop(why error, class ledger.ErrorClass, grace time.Duration) {
 		}
 		return
 	}
-	if c.over || c.group.Exited() {
+	if _, exited := c.group.Exit(); exited || c.over {
 		return
 	}
 	c.stopped, c.class, c.killAt = why, class, killAt
@@ -345,13 +345,6 @@ func (c *child) guarded() time.Time {
 		return time.Time{}
 	}
 	return time.Now().Add(c.until.Left() - c.until.Margin(c.grace)/2)
-}
-
-// release lets what is left of the command go its own way.
-func (c *child) release() {
-	if c.group != nil {
-		c.group.Release()
-	}
 }
 
 // answer is what the ended command says.

@@ -140,7 +140,6 @@ func Run(ctx context.Context, r *record.Recorder, req Request) (Result, error) {
 		c.watch = watch
 		answer := runOnce(ctx, r, req, c, begun)
 		last = finish(ctx, r, rule, begun, c, answer)
-		c.release()
 		if req.Reconcile && last.Recorded && last.Operation.State == ledger.Uncertain {
 			checked(ctx, r, c, &last, answer)
 		}
@@ -364,7 +363,6 @@ func runRead(ctx context.Context, req Request, c *child) (Result, error) {
 	c.watch = startGuard(req.Guard)
 	defer c.watch.done()
 	answer := c.run(ctx)
-	c.release()
 	res := Result{Read: true, Ran: answer.Sent, Exit: outcome.Status(answer), ExitCode: outcome.Status(answer), Unwritten: c.out.unwritten()}
 	switch {
 	case !answer.Sent:

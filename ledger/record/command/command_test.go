@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 var roles = map[string]func() int{"run": runRole, "guard": func() int { Guard(os.Stdin, guardSaw); return 0 }}
 
 func oneRule(rule record.KindRule) record.Rules {
-	return record.RulesFunc(func(string) record.KindRule { return rule })
+	return record.Rules(func(string) record.KindRule { return rule })
 }
 
 // real is a recorder over a ledger in a file.

@@ -195,7 +195,7 @@ func newWorld(t *testing.T, up *upstream, s setup) *world {
 	if s.file {
 		w.store = inFile(t, w.path)
 	}
-	w.rec = record.New(w.store, record.RulesFunc(func(kind string) record.KindRule {
+	w.rec = record.New(w.store, record.Rules(func(kind string) record.KindRule {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if w.rules != nil {

@@ -104,7 +104,7 @@ func frames(t *testing.T, said, answer []byte) {
 			f.lines <- fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", frame.ID, answer)
 		}
 	})
-	rules := record.RulesFunc(func(string) record.KindRule {
+	rules := record.Rules(func(string) record.KindRule {
 		return record.KindRule{Deadline: 200 * time.Millisecond, Repeat: record.RepeatAllow}
 	})
 	p := mcpproxy.New(mcpproxy.Options{

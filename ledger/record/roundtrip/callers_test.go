@@ -73,7 +73,7 @@ func TestI4_CallersAreToldApartInAnotherWay(t *testing.T) {
 					rule.KeyFrom = []string{"query"}
 				}
 				tr, client, m := testTransport(t, rule)
-				tr.Recorder = record.New(m, record.RulesFunc(func(string) record.KindRule { return rule }), record.Options{})
+				tr.Recorder = record.New(m, record.Rules(func(string) record.KindRule { return rule }), record.Options{})
 				by := func(name string) string { return sentBy(t, client, s, a.path, a.key, team, name, other, "o") }
 				need.Equal(t, by("t1"), "sent")
 				rule.Callers = c.after
@@ -130,7 +130,7 @@ func TestWhatThePolicyCanSay(t *testing.T) {
 	})
 	var said []string
 	tr, client, m := testTransport(t, record.KindRule{})
-	tr.Recorder = record.New(m, record.RulesFunc(func(string) record.KindRule { return record.KindRule{Downstream: "shop", Callers: []string{"X-Org"}} }),
+	tr.Recorder = record.New(m, record.Rules(func(string) record.KindRule { return record.KindRule{Downstream: "shop", Callers: []string{"X-Org"}} }),
 		record.Options{Log: func(line string) { said = append(said, line) }})
 	line := func(path, key string, header ...string) string {
 		req := order(t.Context(), s.URL+path, key)

@@ -219,7 +219,7 @@ func TestI4_OneKeyInTwoKinds(t *testing.T) {
 		clock := ledgertest.NewClock()
 		tr, client, _ := testTransport(t, record.KindRule{})
 		tr.Kind = func(r *http.Request) string { return strings.TrimPrefix(r.URL.Path, "/") }
-		tr.Recorder = record.New(ledgertest.NewBreakable(clock), record.RulesFunc(func(kind string) record.KindRule {
+		tr.Recorder = record.New(ledgertest.NewBreakable(clock), record.Rules(func(kind string) record.KindRule {
 			return record.KindRule{Named: true, TTL: map[string]time.Duration{"deploy": 0, "notify": time.Hour}[kind]}
 		}), record.Options{Clock: clock.Now})
 		need.That(t, sentBy(t, client, s, "/deploy", "v7") == "sent" && sentBy(t, client, s, "/notify", "v7") == "sent", "%s: one of the two was held", first)

@@ -42,7 +42,7 @@ func newShop(t *testing.T, answer http.HandlerFunc) *shop {
 
 func testTransport(t *testing.T, rule record.KindRule) (*Transport, *http.Client, *ledgertest.Breakable) {
 	m := ledgertest.NewBreakable(nil)
-	tr := &Transport{Recorder: record.New(m, record.RulesFunc(func(string) record.KindRule { return rule }), record.Options{})}
+	tr := &Transport{Recorder: record.New(m, record.Rules(func(string) record.KindRule { return rule }), record.Options{})}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()

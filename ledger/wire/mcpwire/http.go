@@ -19,15 +19,13 @@ import (
 // HTTPOptions says which server Dial talks to.
 type HTTPOptions struct {
 	URL    string
-	Header http.Header      // sent with every request; what the protocol itself needs goes over it
-	Sender *transmit.Sender // how requests are sent; nil: with the system's defaults
+	Header http.Header // sent with every request; what the protocol itself needs goes over it
 }
 
 const (
-	exchangeLimit = 10 * 365 * 24 * time.Hour // an answer takes as long as it takes; the caller has a clock of its own
-	acceptWait    = 10 * time.Second          // for the 202 to a notification
-	deleteWait    = 2 * time.Second
-	maxLostBody   = 64 << 10
+	acceptWait  = 10 * time.Second // for the 202 to a notification
+	deleteWait  = 2 * time.Second
+	maxLostBody = 64 << 10
 )
 
 var (
@@ -108,9 +106,6 @@ func Dial(ctx context.Context, o HTTPOptions) (Conn, error) {
 		}
 		u.User = nil
 		c.url = u.String()
-	}
-	if o.Sender != nil {
-		c.sender = *o.Sender
 	}
 	c.ctx, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	return c, nil
@@ -234,11 +229,8 @@ func (c *overHTTP) open(life, sending context.Context, f Frame) opened {
 	if err != nil {
 		return opened{err: err}
 	}
-	sender := c.sender
-	if deadline, ok := sending.Deadline(); ok {
-		sender.Dial = deadlineDial(sender.Dial, deadline)
-	}
-	reply, a := sender.Open(req, transmit.Limits{Timeout: exchangeLimit, MaxBody: maxLostBody})
+	deadline, _ := sending.Deadline()
+	reply, a := c.sender.Open(req, transmit.Limits{Deadline: deadline, Timeout: transmit.NoTimeout, MaxBody: maxLostBody})
 	if reply == nil {
 		if why := context.Cause(life); why != nil && errors.Is(a.Err, context.Canceled) {
 			a.Err = why

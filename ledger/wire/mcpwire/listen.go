@@ -68,7 +68,7 @@ func (c *overHTTP) openStream(ctx context.Context, last string) *transmit.Reply 
 	if last != "" {
 		req.Header.Set(headerLast, last)
 	}
-	reply, _ := c.sender.Open(req, transmit.Limits{Timeout: exchangeLimit, MaxBody: 1})
+	reply, _ := c.sender.Open(req, transmit.Limits{Timeout: transmit.NoTimeout, MaxBody: 1})
 	return reply
 }
 

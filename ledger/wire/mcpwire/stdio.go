@@ -106,7 +106,7 @@ func (s *stdio) live(started chan<- error) {
 		return
 	}
 	if s.group.AwaitExit(nil) {
-		s.ending = s.group.Ending()
+		s.ending, _ = s.group.Exit()
 		close(s.exited)
 		<-s.free // until then its pid is not used again, and its group can be signalled
 		_ = s.cmd.Wait()
@@ -229,7 +229,6 @@ func (s *stdio) Close() error {
 		}
 		<-s.exited
 		s.group.Kill() // what it left behind
-		s.group.Release()
 		close(s.free)
 	})
 	<-s.gone

@@ -68,8 +68,12 @@ func (g *Group) Signal(s os.Signal) {
 	}
 }
 
-// Release gives the group up. Its processes go on.
-func (g *Group) Release() {}
+// EndedBadly reports whether the command, not collected yet, has ended by a signal
+// or with an exit code other than 0.
+func (g *Group) EndedBadly() bool {
+	how, exited := g.Exit()
+	return exited && how != "exit status 0"
+}
 
 // EndedBy returns the name of the signal that ended the command, such as "SIGKILL",
 // or "" for a command that ended by itself.

@@ -45,47 +45,20 @@ func (g *Group) AwaitExit(stopped func()) bool {
 	}
 }
 
-// Exited reports whether the command is known to have ended by itself already.
-func (g *Group) Exited() bool {
-	_, exited := g.exit()
-	return exited
-}
-
-// EndedBadly reports whether the command, not collected yet, has ended by a signal
-// or with an exit code other than 0.
-func (g *Group) EndedBadly() bool {
-	well, exited := g.exit()
-	return exited && !well
-}
-
-// Ending describes how the command, not collected yet, has ended. It is "" where
-// that is not known.
-func (g *Group) Ending() string {
-	switch code, status, _ := g.exitInfo(); {
-	case code == 0:
-		return ""
-	case code == childExited:
-		return fmt.Sprintf("exit status %d", status)
-	default:
-		return "signal " + unix.SignalName(syscall.Signal(status))
-	}
-}
-
-func (g *Group) exit() (well, exited bool) {
-	code, status, exited := g.exitInfo()
-	return code == childExited && status == 0, exited
-}
-
-const childExited = 1 // CLD_EXITED
-
-// exitInfo is the code and the status of a siginfo, 0 where there is none.
-func (g *Group) exitInfo() (code, status int32, exited bool) {
+// Exit reports whether the command is known to have ended by itself already, and how while it
+// is not collected: "" where that is not known.
+func (g *Group) Exit() (how string, exited bool) {
+	const childExited = 1 // CLD_EXITED
 	var info unix.Siginfo
 	err := unix.Waitid(unix.P_PID, g.leader, &info, unix.WEXITED|unix.WNOWAIT|unix.WNOHANG, nil)
-	if err != nil || info.Signo == 0 {
-		return 0, 0, err == unix.ECHILD
+	status := childOf(&info).status
+	switch {
+	case err != nil || info.Signo == 0:
+		return "", err == unix.ECHILD
+	case info.Code == childExited:
+		return fmt.Sprintf("exit status %d", status), true
 	}
-	return info.Code, childOf(&info).status, true
+	return "signal " + unix.SignalName(syscall.Signal(status)), true
 }
 
 // childInfo is the part of a siginfo about a child. It follows three words and is

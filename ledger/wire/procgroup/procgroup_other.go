@@ -2,7 +2,13 @@
 
 package procgroup
 
-import "syscall"
+import (
+	"errors"
+	"syscall"
+	"time"
+
+	"indoubt/ledger"
+)
 
 func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
@@ -13,14 +19,8 @@ func Adopt() bool { return false }
 // to. A stopped command is not noticed.
 func (g *Group) AwaitExit(func()) bool { return false }
 
-// Exited reports false: nothing is known before exec.Cmd.Wait has returned.
-func (g *Group) Exited() bool { return false }
-
-// EndedBadly reports false: nothing is known before exec.Cmd.Wait has returned.
-func (g *Group) EndedBadly() bool { return false }
-
-// Ending is "": nothing is known before exec.Cmd.Wait has returned.
-func (g *Group) Ending() string { return "" }
+// Exit reports false: nothing is known before exec.Cmd.Wait has returned.
+func (g *Group) Exit() (how string, exited bool) { return "", false }
 
 // Reap does nothing: there are no adopted processes.
 func (g *Group) Reap() {}
@@ -36,3 +36,11 @@ func (g *Group) Left() ([]Process, error) {
 func (g *Group) signalRest(...syscall.Signal) {}
 
 func (g *Group) kill([]Process) { g.killGroup() }
+
+func noProcess(int) bool { return false }
+
+func pidNamespace() string { return "" }
+
+func uptime() (time.Duration, error) { return 0, errors.ErrUnsupported }
+
+func marked(ledger.Attempt, ledger.Place) ([]Process, error) { return nil, errors.ErrUnsupported }

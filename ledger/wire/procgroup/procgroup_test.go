@@ -86,13 +86,15 @@ func (f family) silent(t *testing.T) {
 
 func TestI3_KillEndsWhatTheCommandHasStarted(t *testing.T) {
 	f := start(t)
-	need.That(t, !f.group.Exited(), "it is taken for one that has ended")
+	_, exited := f.group.Exit()
+	need.That(t, !exited, "it is taken for one that has ended")
 	f.group.Kill()
-	need.That(t, !f.group.AwaitExit(nil) || f.group.Exited(), "it is taken for one that lives")
+	waited := f.group.AwaitExit(nil)
+	_, exited = f.group.Exit()
+	need.That(t, !waited || exited, "it is taken for one that lives")
 	_ = f.cmd.Wait()
 	need.Equal(t, f.group.EndedBy(f.cmd.ProcessState), "SIGKILL", "ended by")
 	f.silent(t)
-	f.group.Release()
 }
 
 // TestI3_KillEndsWhatOutlivesTheCommand: the command has ended by itself, and
@@ -107,7 +109,6 @@ func TestI3_KillEndsWhatOutlivesTheCommand(t *testing.T) {
 		t.Errorf("ended by %q, exit code %d", by, f.cmd.ProcessState.ExitCode())
 	}
 	f.silent(t)
-	f.group.Release()
 }
 
 // TestReleaseLeavesTheRestAlone: what a command leaves behind on purpose may go
@@ -116,7 +117,6 @@ func TestReleaseLeavesTheRestAlone(t *testing.T) {
 	f := start(t)
 	f.in.Close()
 	_ = f.cmd.Wait()
-	f.group.Release()
 	for range 20 {
 		line, err := f.out.ReadString('\n')
 		need.Must(t, err == nil, "it has ended: %q, %v", line, err)
@@ -134,7 +134,6 @@ func TestTerminateAsksTheCommandToEnd(t *testing.T) {
 	need.That(t, f.group.EndedBy(f.cmd.ProcessState) != "", "it ended by itself: %v", f.cmd.ProcessState)
 	f.group.Kill()
 	f.silent(t)
-	f.group.Release()
 }
 
 func TestStartRefuses(t *testing.T) {

@@ -29,6 +29,8 @@ import (
 const (
 	// DefaultTimeout bounds an exchange that names neither a timeout nor a deadline.
 	DefaultTimeout = 30 * time.Second
+	// NoTimeout is that of an exchange whose answer takes as long as it takes: the caller has a clock of its own.
+	NoTimeout = 10 * 365 * 24 * time.Hour
 	// DefaultMaxBody bounds what is kept of an answer's body, in bytes.
 	DefaultMaxBody = 4 << 20
 
@@ -47,7 +49,7 @@ type Sender struct {
 // Limits bound one transmission.
 type Limits struct {
 	Deadline time.Time     // no byte of the request leaves after it; zero: none
-	Timeout  time.Duration // of the whole exchange; 0: until Deadline, else DefaultTimeout
+	Timeout  time.Duration // of the whole exchange; 0: until Deadline, else DefaultTimeout; NoTimeout: also after Deadline
 	MaxBody  int64         // bytes kept of the answer; DefaultMaxBody when 0
 }
 
@@ -162,7 +164,7 @@ func Ends(began time.Time, timeout time.Duration, deadline time.Time) time.Time 
 		timeout = DefaultTimeout
 	}
 	end := began.Add(timeout)
-	if !deadline.IsZero() && deadline.Before(end) {
+	if !deadline.IsZero() && timeout != NoTimeout && deadline.Before(end) {
 		return deadline
 	}
 	return end
