@@ -160,11 +160,11 @@ func (f Filter) match(t Term, r Row, now time.Time) bool {
 	}
 	switch t.Field {
 	case "text":
-		return contains(r.Title, r.Target, r.Pricing.Title, r.Pricing.Target, r.Kind, r.Key, r.ID, r.Source.Pipeline, r.Receipt)
+		return contains(r.Title, r.Target, r.Pricing.Title, r.Pricing.Target, r.Kind, r.Key, r.ID, r.Source.Pipeline, r.Receipt())
 	case "outage":
 		return slices.ContainsFunc(r.Outages, func(id string) bool { return t.Value == AnyOutage || strings.HasPrefix(id, t.Value) })
 	case "id", "key", "token", "receipt", "named":
-		of := map[string]string{"id": r.ID, "key": r.Key, "sent_key": r.SentKey, "token": r.Token, "receipt": r.Receipt}
+		of := map[string]string{"id": r.ID, "key": r.Key, "sent_key": r.SentKey, "token": r.Token, "receipt": r.Receipt()}
 		return slices.ContainsFunc(t.Columns(), func(name string) bool { return strings.HasPrefix(of[name], t.Value) })
 	case "kind", "state", "lane", "group", "downstream", "source", "error":
 		is := map[string]string{"kind": r.Kind, "downstream": r.Pricing.Downstream, "source": r.Source.Pipeline, "group": string(r.Group)}[t.Field]

@@ -67,58 +67,19 @@ type Pricing struct {
 // Unpriced reports whether no policy has said what the operation costs.
 func (p Pricing) Unpriced() bool { return p.Digest == "" && p.Miss == Cost{} && p.Duplicate == Cost{} }
 
-// Row is one line of a list: the narrow part of an operation, its pricing and
-// its open grant. It is read from the hot table for open operations.
+// Row is one line of a list: the operation without its payload, its pricing and its open grant.
 type Row struct {
-	ID   string
-	Kind string
-	Keys
-	Token       string
-	Title       string
-	Target      string
-	Source      Source
-	State       State // as stored; use StateAt
-	Fact        State // of an abandoned one
-	Version     int64
-	ErrorClass  ErrorClass
-	Verdict     Verdict
-	Conflict    Conflict
-	Doubted     bool
-	HandsOff    bool
-	Receipt     string
-	Actor       string
-	Hands       string
-	Attempts    int
-	Outages     []string // that it is in, the newest first
-	Group       Group    // when it was read; a list says it where its filter asks for one
-	CreatedAt   time.Time
-	UpdatedAt   time.Time
-	DeadlineAt  time.Time
-	DoubtedAt   time.Time
-	ParkedUntil time.Time
-	GrantedAt   time.Time // an open grant's creation, zero without one
-	GrantUntil  time.Time
-	Overtaken   bool // as Record.Overtaken, of one that did not land
-	Pricing     Pricing
+	Operation
+	Outages    []string  // that it is in, the newest first
+	Group      Group     // when it was read; a list says it where its filter asks for one
+	GrantedAt  time.Time // an open grant's creation, zero without one
+	GrantUntil time.Time
+	Overtaken  bool // as Record.Overtaken, of one that did not land
+	Pricing    Pricing
 }
 
 // Outage is the newest outage that it is in, or "".
 func (r Row) Outage() string { return append(slices.Clip(r.Outages), "")[0] }
-
-// Keys are the name of an operation, and what goes out where that is another; see
-// Operation.KeyToSend.
-type Keys struct{ Key, SentKey string }
-
-// Row is the operation as a list shows it, without what is known of others.
-func (o *Operation) Row() Row {
-	return Row{
-		ID: o.ID, Kind: o.Kind, Keys: Keys{o.Key, o.SentKey}, Token: o.Token, Title: o.Title, Target: o.Target, Source: o.Source,
-		State: o.State, Fact: o.Fact, Version: o.Version, ErrorClass: o.ErrorClass, Verdict: o.Verdict, Conflict: o.Conflict,
-		Doubted: o.Doubted, HandsOff: o.HandsOff, Receipt: o.Receipt(), Actor: o.Actor, Hands: o.Hands, Attempts: o.AttemptCount,
-		CreatedAt: o.CreatedAt, UpdatedAt: o.UpdatedAt, DeadlineAt: o.DeadlineAt, DoubtedAt: o.DoubtedAt,
-		ParkedUntil: o.ParkedUntil,
-	}
-}
 
 // Row is the record as a list shows it.
 func (r Record) Row() Row {
@@ -129,18 +90,13 @@ func (r Record) Row() Row {
 
 // plain is the row without its group.
 func (r *Record) plain() Row {
-	row := r.Operation.Row()
-	row.Pricing, row.Outages = r.Pricing, r.Outages
+	row := Row{Operation: r.Operation, Pricing: r.Pricing, Outages: r.Outages}
+	row.Input, row.Result, row.Request, row.Command = nil, nil, nil, nil
 	if g := r.OpenGrant(); g != nil {
 		row.GrantedAt, row.GrantUntil = g.CreatedAt, g.ExpiresAt
 	}
 	row.Overtaken = r.Operation.State != Committed && r.Overtaken() != nil
 	return row
-}
-
-// StateAt is the state to assume at now (see Operation.StateAt).
-func (r Row) StateAt(now time.Time) State {
-	return Operation{State: r.State, DeadlineAt: r.DeadlineAt}.StateAt(now)
 }
 
 // ErrorAt is how the newest answer that did not come failed to; "" where each came. A

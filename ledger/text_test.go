@@ -60,7 +60,7 @@ func TestATermOfNamesTakesSeveralAndAnyText(t *testing.T) {
 		f := need.Get(ParseFilter(term))(t)
 		for want, names := range map[bool][]string{true: c.holds, false: c.not} {
 			for _, name := range names {
-				need.Equal(t, f.Match(Row{Source: Source{Pipeline: name}}, time.Time{}), want, term, name)
+				need.Equal(t, f.Match(Row{Operation: Operation{Source: Source{Pipeline: name}}}, time.Time{}), want, term, name)
 			}
 		}
 	}

@@ -294,7 +294,7 @@ func TestEachNotifierIsToldTheSame(t *testing.T) {
 	pol := need.Get(policy.Parse("policy.yaml", []byte("version: 1\nnotify: { oncall: { http: { post: http://127.0.0.1/ } } }\n")))(t)
 	now := time.Unix(1_800_000_000, 0)
 	row := func(id string, waited time.Duration) ledger.Row {
-		return ledger.Row{ID: id, Kind: "pay", UpdatedAt: now.Add(-waited)}
+		return ledger.Row{Operation: ledger.Operation{ID: id, Kind: "pay", UpdatedAt: now.Add(-waited)}}
 	}
 	f := facts{noticeWriter: noticeWriter{pol, "l", now}, loose: []ledger.Row{row("young", time.Second), row("old", policy.UntakenAfter)}}
 	for range 2 {

@@ -27,7 +27,7 @@ func TestASeedMakesTheSameNight(t *testing.T) {
 		rows := map[string]string{}
 		var ids []string
 		for _, r := range all(t, w) {
-			rows[r.ID] = strings.Join([]string{r.ID, r.Title, string(r.State), string(r.Conflict), r.Token, r.Receipt, string(r.ErrorClass), r.CreatedAt.UTC().String()}, " ")
+			rows[r.ID] = strings.Join([]string{r.ID, r.Title, string(r.State), string(r.Conflict), r.Token, r.Receipt(), string(r.ErrorClass), r.CreatedAt.UTC().String()}, " ")
 			ids = append(ids, r.ID)
 		}
 		slices.Sort(ids)

@@ -108,7 +108,7 @@ func (c completion) rowsToComplete(cmd *cobra.Command) []ledger.Row {
 func (c completion) known(cmd *cobra.Command, field string) (names []string) {
 	for _, row := range c.rowsToComplete(cmd) {
 		names = append(names, map[string]string{"kind": row.Kind, "source": row.Source.Pipeline, "key": row.Key, "token": row.Token,
-			"receipt": row.Receipt, "id": row.ID, "by": ledger.Signer(row.Actor), "outage": row.Outage()}[field])
+			"receipt": row.Receipt(), "id": row.ID, "by": ledger.Signer(row.Actor), "outage": row.Outage()}[field])
 	}
 	slices.Sort(names)
 	return slices.Compact(names)

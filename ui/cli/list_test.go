@@ -27,7 +27,7 @@ func (s slow) Page(ctx context.Context, q ledger.Query) (ledger.Page, error) {
 	}
 	p := ledger.Page{Next: q.After + "+", Searched: 1000}
 	if q.After == "" {
-		p.Rows = []ledger.Row{{ID: "found"}}
+		p.Rows = []ledger.Row{{Operation: ledger.Operation{ID: "found"}}}
 	}
 	return p, nil
 }
@@ -67,7 +67,7 @@ func (s *atOnce) Records(_ context.Context, ids []string) ([]ledger.Record, erro
 
 func TestListReadsItsRowsAtOnce(t *testing.T) {
 	s := &atOnce{}
-	all, err := tickets(t.Context(), s, policy.Default(), []ledger.Row{{ID: "b"}, {ID: "a"}, {ID: "c"}})
+	all, err := tickets(t.Context(), s, policy.Default(), ledger.Each([]string{"b", "a", "c"}, func(id string) ledger.Row { return ledger.Row{Operation: ledger.Operation{ID: id}} }))
 	if err != nil || len(s.asked) != 1 || len(all) != 3 || all[0].Record.Operation.ID != "b" || all[2].Record.Operation.ID != "c" {
 		t.Errorf("%d tickets of %q: %v", len(all), s.asked, err)
 	}
@@ -77,7 +77,7 @@ func TestListReadsItsRowsAtOnce(t *testing.T) {
 func TestTheListMarksWhatIsNew(t *testing.T) {
 	now := time.Date(2026, 7, 14, 3, 6, 40, 0, time.UTC)
 	row := func(id string, ago time.Duration) ticket.Ticket {
-		return ticket.Ticket{Row: ledger.Row{ID: id, Kind: "pay", State: ledger.Committed, CreatedAt: now.Add(-ago)}, Now: now, Zone: time.UTC}
+		return ticket.Ticket{Row: ledger.Row{Operation: ledger.Operation{ID: id, Kind: "pay", State: ledger.Committed, CreatedAt: now.Add(-ago)}}, Now: now, Zone: time.UTC}
 	}
 	for text, want := range map[string][]string{"since:30m": {"NEW", "•", "–"}, "": {"STATE", "committed", "committed"}} {
 		f := need.Get(ledger.ParseFilter(text))(t)

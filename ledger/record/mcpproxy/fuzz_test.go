@@ -124,7 +124,7 @@ func frames(t *testing.T, said, answer []byte) {
 	attempts := 0
 	page := need.Get(store.Page(t.Context(), ledger.Query{Tab: ledger.TabAll, Order: ledger.OrderOldest, Limit: 1000, Now: time.Now()}))(t)
 	for _, row := range page.Rows {
-		attempts += row.Attempts
+		attempts += row.AttemptCount
 	}
 	if calls := readings(sent.Bytes()); len(calls) > attempts {
 		t.Errorf("%d calls %q reached the server, %d are recorded; sent:\n%s", len(calls), calls, attempts, sent.Bytes())

@@ -21,6 +21,6 @@ func TestAFilterSaysWhatItLeavesOut(t *testing.T) {
 	need.Equal(t, leftOut(need.Get(ledger.ParseFilter("error:timeout"))(t)), "")
 	l := New(need.Get(ledger.ParseFilter("downstream:stripe"))(t))
 	l.SentTo = func() func(string) string { return sends }
-	settled := ledger.Row{Kind: "pay", State: ledger.Committed}
+	settled := ledger.Row{Operation: ledger.Operation{Kind: "pay", State: ledger.Committed}}
 	need.That(t, l.Wanted().Filter.Match(settled, settled.CreatedAt), "the list asks for settled operations of the downstream")
 }

@@ -13,7 +13,7 @@ import (
 func TestWhatWasAskedForStaysUnderTheCursor(t *testing.T) {
 	rows := func(ids ...string) (out []feed.Row) {
 		for _, id := range ids {
-			out = append(out, feed.Row{ID: id, Row: ledger.Row{ID: id, State: ledger.Uncertain}})
+			out = append(out, feed.Row{ID: id, Row: ledger.Row{Operation: ledger.Operation{ID: id, State: ledger.Uncertain}}})
 		}
 		return out
 	}
