@@ -59,19 +59,6 @@ func (o *Operation) several() bool {
 	return o.Effects > 1 || len(o.Receipts) > 1 || o.Conflict == PossibleDuplicate
 }
 
-// FoundOnce is the receipt of an operation that is recorded as not landed, where a
-// check or a late answer found exactly one effect since and no send was allowed in
-// between: to say that it landed once needs no reason.
-func (r *Record) FoundOnce() (receipt string, ok bool) {
-	o := r.Operation
-	if o.Conflict != Contradiction || o.State != Failed && o.State != Abandoned || o.Verdict == Different ||
-		len(o.Receipts) != 1 || o.Effects > 1 || len(o.ClaimedReceipts) > 0 || len(o.AckedReceipts) > 0 ||
-		slices.ContainsFunc(r.Grants, func(g Grant) bool { return !g.CreatedAt.Before(o.SettledAt) }) {
-		return "", false
-	}
-	return o.Receipts[0], true
-}
-
 // ack settles an operation in conflict by what a person says is true of it.
 func (d Decision) ack(rec *Record, o *Operation) error {
 	no := func(code, why, hint string) error {
@@ -86,12 +73,10 @@ func (d Decision) ack(rec *Record, o *Operation) error {
 	if why := rec.Untrue(d.Truth); why != "" {
 		return no("refused", why, "say what else is true")
 	}
-	receipt, found := rec.FoundOnce()
-	found = found && d.Truth == LandedOnce && (len(d.Receipts) == 0 || d.Receipts[0] == receipt)
 	switch {
 	case d.Truth == TakenBack && strings.TrimSpace(d.Reference) == "":
 		return no("incomplete", "it needs the reference of what was taken back", "add --reference: the refund, the ticket, the commit")
-	case d.Truth != TakenBack && !found && strings.TrimSpace(d.Reason) == "":
+	case d.Truth != TakenBack && strings.TrimSpace(d.Reason) == "":
 		return no("incomplete", "it needs a reason", "add --reason TEXT")
 	case d.Truth != LandedOnce && len(d.Receipts) > 0 || len(d.Receipts) > 1:
 		return no("incomplete", "one receipt goes with landed_once, and none with another", "")

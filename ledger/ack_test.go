@@ -88,35 +88,18 @@ func (b *bench) confirm(receipts ...string) error {
 	return b.decide(VerbConfirm, func(d *Decision) { d.Receipts = receipts })
 }
 
-// A person who was wrong takes one step: no reason, no reference, only what is true.
+// A person who was wrong says so with a reason, and what is true.
 func TestAWrongDecisionIsOneAct(t *testing.T) {
-	plain := func(d *Decision) { d.Truth, d.Reason = LandedOnce, "" }
 	for _, verb := range []Verb{VerbDeny, VerbAbandon} {
 		b, _ := doubt(t)
 		need.OK(t, b.decide(verb))
 		b.observe(Landed, 1, "r1")
-		r, ok := b.rec.FoundOnce()
-		need.Must(t, ok && r == "r1", "found once: %q %t", r, ok)
-		need.OK(t, b.decide(VerbAck, plain))
+		err := b.decide(VerbAck, func(d *Decision) { d.Truth, d.Reason = LandedOnce, "" })
+		need.That(t, errors.Is(err, ErrRefused), "%s: settled without a reason: %v", verb, err)
+		need.OK(t, b.say(LandedOnce))
 		b.want(Committed, 1, NoConflict)
 		o := b.rec.Operation
 		need.Must(t, o.Receipt() == "r1" && o.Reason != "" && o.Actor == "maya", "%q by %s: %s", o.Receipts, o.Actor, o.Reason)
-	}
-	for name, make := range map[string]func(*bench){
-		"found twice":     func(b *bench) { b.observe(Landed, 1, "r1"); b.observe(Twice, 2, "r1", "r2") },
-		"found different": func(b *bench) { b.observe(Different, 1, "r1") },
-		"allowed since": func(b *bench) {
-			need.Get(b.allow(BasisRiskAccepted, func(g *GrantRequest) { g.AttemptID = "" }))(t)
-			b.observe(Landed, 1, "r1")
-		},
-	} {
-		b, _ := doubt(t)
-		_ = b.decide(VerbDeny)
-		make(b)
-		r, ok := b.rec.FoundOnce()
-		need.That(t, !ok, "%s: found once, %s", name, r)
-		err := b.decide(VerbAck, plain)
-		need.That(t, errors.Is(err, ErrRefused), "%s: settled without a reason: %v", name, err)
 	}
 }
 

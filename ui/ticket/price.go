@@ -75,9 +75,6 @@ func (t Ticket) putRight() safe.Text {
 	case ledger.PossibleDuplicate:
 		return safe.Say("look outside for the other one. If it is there, take one back. Then D says what is true")
 	case ledger.Contradiction:
-		if r, ok := t.Record.FoundOnce(); ok {
-			return safe.Say("D, then y: it landed, %s. Or D says what else is true", r)
-		}
 		return safe.Say("look at which side is right, then D says what is true")
 	}
 	return safe.Say("look at what was found, then D says what is true")

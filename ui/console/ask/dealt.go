@@ -17,8 +17,7 @@ const needReference = "a reference: the refund, the ticket, the commit"
 // inBulk are the truths that can be said of several at once, and their short names.
 var inBulk = map[string]ledger.Truth{"taken back": ledger.TakenBack, "both wanted": ledger.BothWanted, "landed once": ledger.LandedOnce}
 
-// Ack asks what is true of a conflict. Where one effect was found and no send was
-// allowed since, that it landed once is one y.
+// Ack asks what is true of a conflict.
 func (c Case) Ack() *dialog.Dialog {
 	d := c.about("Dealt with: what is true?")
 	c.wasInConflict(d)
@@ -32,13 +31,6 @@ func (c Case) Ack() *dialog.Dialog {
 		}
 		d.Put(ticket.Fact{Label: safe.Of(key), Text: safe.Say("%s: %s", truth.Words(), c.becomes(truth))})
 		d.Next[key] = c.dealtWith(truth)
-	}
-	if receipt, ok := rec.FoundOnce(); ok {
-		d.Add("NO SEND", "was allowed since: nothing is there twice")
-		d.Yes = safe.Say("y it landed once, %s", receipt).String()
-		d.Submit = func(time.Time) (dialog.Action, dialog.Fault) {
-			return c.decide(ledger.Decision{Verb: ledger.VerbAck, Truth: ledger.LandedOnce}, safe.Say("recorded as landed")), dialog.Fault{}
-		}
 	}
 	return d
 }
