@@ -2,9 +2,7 @@ package record
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"net/http"
 	"time"
 
 	"indoubt/ledger"
@@ -27,10 +25,6 @@ type Call struct {
 type Result struct {
 	Receipt string // the other side's name for the effect
 	Output  []byte // what it said, JSON or text; bounded and cleared of secrets where it is stored
-	// Answer, when set, is what came back, and is judged by the outcome rule with the
-	// kind's policy. It alone counts then: an error beside it is passed on by Do, and
-	// changes nothing of what is recorded. See HTTP.
-	Answer *ledger.Answer
 
 	// Filled in by Do.
 	Operation ledger.Operation // as it stands now
@@ -46,11 +40,11 @@ type Result struct {
 //   - an error that carries record.NotSent or record.Refused: known to have had
 //     no effect
 //   - every other error, and a panic: in doubt
-//   - a Result with an Answer: what the outcome rule reads in it
 //
 // The context that send gets ends at the attempt's deadline. From then on
-// another sender may act, so that send must stop; a nil error after it, without an
-// answer or a receipt that shows the effect, is not believed.
+// another sender may act, so that send must stop; a nil error after it, without a
+// receipt that shows the effect, is not believed. What is sent over HTTP goes through a
+// roundtrip.Transport instead, which reads in the answer what became of it.
 //
 // An attempt that was never sent, and one whose answer was lost under a key that the
 // other side remembers, may be followed by another one; see Recorder.Again.
@@ -75,12 +69,12 @@ func Do(ctx context.Context, r *Recorder, w Request, send func(context.Context, 
 		if res.Answer == ledger.AnswerFinished {
 			return stored(res.Operation), nil
 		}
-		d := doing{recorder: r, rule: r.Rule(w.Kind), begun: res}
+		d := doing{recorder: r, begun: res}
 		d.attempt(ctx, send)
 		if d.lost != nil || d.operation.State != ledger.Failed && d.operation.State != ledger.Uncertain {
 			return d.ended()
 		}
-		next, again := r.Again(ctx, res, d.outcome, d.answer, w)
+		next, again := r.Again(ctx, res, d.outcome, ledger.Answer{Err: d.err}, w)
 		if !again {
 			return d.ended()
 		}
@@ -97,13 +91,10 @@ func stored(o ledger.Operation) Result {
 // doing is one attempt of a Do.
 type doing struct {
 	recorder *Recorder
-	rule     KindRule
 	begun    Begun
 
 	result    Result
 	err       error // why it is not committed
-	beside    error // what send said was wrong, beside an answer
-	answer    ledger.Answer
 	outcome   ledger.SettleRequest
 	operation ledger.Operation
 	lost      error // why the outcome is not in the ledger
@@ -123,7 +114,7 @@ func (d *doing) attempt(ctx context.Context, send func(context.Context, Call) (R
 	if d.begun.Until.Left() <= 0 {
 		returned = true
 		d.err = NotSent(errors.New("the deadline had passed before it was sent"))
-		d.judge(ctx)
+		d.judge()
 		return
 	}
 	bounded, stop := d.begun.Until.context(ctx)
@@ -132,60 +123,30 @@ func (d *doing) attempt(ctx context.Context, send func(context.Context, Call) (R
 	call.Deadline, _ = bounded.Deadline()
 	d.result, d.err = send(bounded, call)
 	returned = true
-	if d.result.Answer != nil {
-		d.beside, d.err = d.err, nil
-	}
-	d.judge(ctx)
+	d.judge()
 }
 
 // judge works out the outcome of what send gave.
-func (d *doing) judge(ctx context.Context) {
+func (d *doing) judge() {
 	s := &d.outcome
-	if d.result.Answer != nil {
-		d.answer = *d.result.Answer
-		*s = outcome.JudgeAttempt(ctx, d.rule.Judge, d.recorder.ToJudge(ctx, d.begun), d.begun.Attempt.ID, d.answer)
-		if len(d.result.Output) == 0 {
-			d.result.Output = outcome.Said(d.answer)
-		}
-	} else {
-		d.answer = ledger.Answer{Err: d.err}
-		*s = ledger.SettleRequest{Status: -1, Result: outcome.Result(ledger.Answer{Body: d.result.Output})}
-		proof := proofOf(d.err)
-		switch {
-		case proof != "":
-			s.Outcome, s.Proof, s.Error = ledger.OutcomeFailed, proof, d.err.Error()
-		case d.err != nil:
-			s.Outcome, s.Error, s.ErrorClass = ledger.OutcomeUncertain, d.err.Error(), transmit.Class(d.err)
-			if d.begun.Until.Left() <= 0 {
-				s.ErrorClass = ledger.ClassDeadline
-			}
-		case d.begun.Until.Left() <= 0 && d.result.Receipt == "":
-			s.Outcome, s.ErrorClass = ledger.OutcomeUncertain, ledger.ClassDeadline
-			d.err = errors.New("the sender returned after its deadline, and nothing shows the effect")
-			s.Error = d.err.Error()
-		default:
-			s.Outcome = ledger.OutcomeCommitted
-		}
+	*s = ledger.SettleRequest{Status: -1, Receipt: d.result.Receipt, Result: outcome.Result(ledger.Answer{Body: d.result.Output})}
+	late := d.begun.Until.Left() <= 0
+	if d.err == nil && late && s.Receipt == "" {
+		d.err = errors.New("the sender returned after its deadline, and nothing shows the effect")
 	}
-	if s.Outcome == ledger.OutcomeCommitted {
-		if d.result.Receipt != "" {
-			s.Receipt = d.result.Receipt
-		}
-		d.result.Receipt = s.Receipt
+	switch proof := proofOf(d.err); {
+	case d.err == nil:
+		s.Outcome = ledger.OutcomeCommitted
+		return
+	case proof != "":
+		s.Outcome, s.Proof = ledger.OutcomeFailed, proof
+	case late:
+		s.Outcome, s.ErrorClass = ledger.OutcomeUncertain, ledger.ClassDeadline
+	default:
+		s.Outcome, s.ErrorClass = ledger.OutcomeUncertain, transmit.Class(d.err)
 	}
-	if d.err == nil && s.Outcome != ledger.OutcomeCommitted {
-		d.err = &answerError{s.Error, errors.Join(d.answer.Err, d.beside)}
-	}
+	s.Receipt, s.Error = "", d.err.Error()
 }
-
-// answerError is an answer that is no commit, as an error.
-type answerError struct {
-	text string
-	err  error // why the answer is not whole, and what send said beside it
-}
-
-func (e *answerError) Error() string { return e.text }
-func (e *answerError) Unwrap() error { return e.err }
 
 // settle records the outcome, also when the caller has gone.
 func (d *doing) settle(ctx context.Context) {
@@ -211,7 +172,7 @@ func (d *doing) ended() (Result, error) {
 	case d.operation.State == ledger.Committed && d.outcome.Outcome != ledger.OutcomeCommitted:
 		return stored(d.operation), nil // by another attempt
 	case d.operation.State == ledger.Committed:
-		return out, d.beside
+		return out, nil
 	case d.operation.State == ledger.Failed:
 		return out, &FailedError{d.operation, d.outcome.Proof, d.err}
 	case d.operation.State == ledger.Pending: // this attempt's answer came late, and another is in flight
@@ -220,31 +181,6 @@ func (d *doing) ended() (Result, error) {
 		return out, &RefusedError{d.operation, "abandoned by " + d.operation.Actor}
 	}
 	return out, &DoubtError{Operation: d.operation, Err: d.err}
-}
-
-// sender transmits for HTTP.
-var sender transmit.Sender
-
-// HTTP sends a request as the one transmission that an attempt is, for use in a
-// send function: on a fresh connection, with nothing re-sent, no redirect
-// followed and no byte after the deadline of its context. What came of it is in
-// the Answer, so that there is no error to misread. The request's body should be
-// in memory.
-func HTTP(req *http.Request) Result {
-	deadline, _ := req.Context().Deadline()
-	a := sender.Send(req, transmit.Limits{Deadline: deadline})
-	return Result{Answer: &a, Output: a.Body}
-}
-
-// ErrPart says that an output was not kept whole.
-var ErrPart = errors.New("it was done before, and its output is not kept whole")
-
-// Decode reads a result's output as JSON. ErrPart: not all of it was kept.
-func (r Result) Decode(into any) error {
-	if r.Part {
-		return ErrPart
-	}
-	return json.Unmarshal(r.Output, into)
 }
 
 // Pause waits before the next attempt. It is false when the context ends first, or

@@ -5,50 +5,34 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
-	"net/url"
 	"os"
 	"path/filepath"
-	"strings"
-	"sync/atomic"
 
 	"indoubt/ledger"
 	"indoubt/ledger/open"
 	"indoubt/ledger/record"
 )
 
-// A charge over HTTP, asked for twice. The second call sends nothing.
+// A charge, asked for twice. The second call sends nothing.
 func ExampleDo() {
-	var charges atomic.Int32
-	stripe := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		fmt.Fprintf(w, `{"id":"pi_%d","status":"succeeded"}`, charges.Add(1))
-	}))
-	defer stripe.Close()
 	recorder, done := exampleRecorder()
 	defer done()
 
+	charges := 0
+	bank := func(invoice, token string) (receipt string, err error) {
+		charges++
+		return fmt.Sprintf("pi_%d", charges), nil
+	}
 	charge := func(ctx context.Context, invoice string) error {
-		form := url.Values{"amount": {"4200"}, "currency": {"usd"}}
-		request := record.Request{Kind: "stripe.charge", Key: invoice, Input: json.RawMessage(`{"amount":4200,"currency":"usd"}`)}
-		result, err := record.Do(ctx, recorder, request, func(ctx context.Context, call record.Call) (record.Result, error) {
-			form.Set("metadata[indoubt]", call.Token)
-			req, err := http.NewRequestWithContext(ctx, "POST", stripe.URL+"/v1/payment_intents", strings.NewReader(form.Encode()))
-			if err != nil {
-				return record.Result{}, record.NotSent(err)
-			}
-			req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-			req.Header.Set("Idempotency-Key", call.Key)
-			return record.HTTP(req), nil
+		request := record.Request{Kind: "bank.charge", Key: invoice, Input: json.RawMessage(`{"amount":4200,"currency":"usd"}`)}
+		result, err := record.Do(ctx, recorder, request, func(_ context.Context, call record.Call) (record.Result, error) {
+			receipt, err := bank(invoice, call.Token)
+			return record.Result{Receipt: receipt}, err
 		})
 		if err != nil {
 			return err
 		}
-		var intent struct{ ID, Status string }
-		if err := result.Decode(&intent); err != nil {
-			return err
-		}
-		fmt.Println(intent.ID, intent.Status, "replayed:", result.Replayed)
+		fmt.Println(result.Receipt, "replayed:", result.Replayed)
 		return nil
 	}
 	for range 2 {
@@ -56,10 +40,10 @@ func ExampleDo() {
 			fmt.Println(err)
 		}
 	}
-	fmt.Println("charges:", charges.Load())
+	fmt.Println("charges:", charges)
 	// Output:
-	// pi_1 succeeded replayed: false
-	// pi_1 succeeded replayed: true
+	// pi_1 replayed: false
+	// pi_1 replayed: true
 	// charges: 1
 }
 
