@@ -47,6 +47,7 @@ type BeginRequest struct {
 	Beside  string
 	Follows string // an operation that was waited for: it stands for this request even if it is delivered
 	Safe    bool   // a repeat cannot act twice: one in doubt gets a further attempt
+	Repeats string // an attempt whose answer was lost under a key that the other side remembers: while it is the last, another follows
 	Replay  bool   // what is finished keeps its name for TTL, also where its input alone is that
 	Host    string
 	PID     int
@@ -200,7 +201,7 @@ func begin(rec *Record, req BeginRequest) (BeginResult, Change, error) {
 		if g := rec.OpenGrant(); g != nil && g.Version == o.Version {
 			return beginGranted(rec, req, *g)
 		}
-		if req.Safe {
+		if n := len(rec.Attempts); req.Safe || n > 0 && rec.Attempts[n-1].ID == req.Repeats {
 			return beginSafe(rec, req)
 		}
 		return told(AnswerInDoubt, "")
@@ -233,13 +234,13 @@ func (o Operation) AsksElse(req BeginRequest) bool {
 	return !same && o.Fingerprint != "" && req.Fingerprint != "" && !madeOf(o.Key, namedByFields)
 }
 
-// beginSafe begins a further attempt of what cannot act twice, while nothing else may have
-// acted on its target: a permission given and used at once.
+// beginSafe begins a further attempt of what cannot act twice, or has not, while nothing else
+// may have acted on its target: a permission given and used at once.
 func beginSafe(rec *Record, req BeginRequest) (BeginResult, Change, error) {
 	o := rec.Operation
 	g := GrantRequest{ChangeID: req.ChangeID, GrantID: DeriveID(req.ChangeID, "grant"), OperationID: o.ID, Version: o.Version,
 		Basis: BasisKeySafe, Sender: req.Sender, KeyWorks: true, Actor: req.Actor, ExpiresAt: rec.Now.Add(req.Deadline),
-		AttemptID: req.AttemptID, Own: true, Safe: true, TokenSent: req.TokenSent, Deadline: req.Deadline,
+		AttemptID: req.AttemptID, Own: true, Safe: req.Safe, TokenSent: req.TokenSent, Deadline: req.Deadline,
 		Host: req.Host, PID: req.PID, Place: req.Place, Tree: req.Tree}
 	c, err := g.allow(rec)
 	var refused *RefusedError

@@ -127,6 +127,8 @@ type Request struct {
 	// Follows is an operation that was waited for: what became of it is the answer to this
 	// request as well, where it has the same name.
 	Follows string
+	// Repeats is the attempt that it repeats inside its caller's call; see Recorder.Again.
+	Repeats string
 	// Wait waits while another attempt is in flight; Reconcile reads the
 	// downstream once when the operation is in doubt, and asks again.
 	Wait, Reconcile bool

@@ -320,7 +320,7 @@ func (r *Recorder) request(w Request, rule KindRule) (ledger.BeginRequest, []str
 	}
 	// A client of HTTP that lost its answer asks again like one that wants it back.
 	req.Supersedes = rule.Supersedes && w.Sender != "http"
-	req.Follows, req.Counts = w.Follows, w.Counts
+	req.Follows, req.Counts, req.Repeats = w.Follows, w.Counts, w.Repeats
 	req.Safe, req.Replay = rule.Safe, rule.Repeat == RepeatReplay
 	if w.Replaces != "" && !rule.Named {
 		req.Safe, req.Target = true, w.Replaces
