@@ -69,44 +69,31 @@ func (e *SchemaError) Trouble(name func(string) string) Trouble {
 		"use the version that made it; nothing was changed"}
 }
 
-// GuardError: the database refused a write that would have broken its rules.
+// GuardError: the database refused a write that would have broken its rules, or that may not
+// happen while the ledger is being copied to another place, or since it has gone there.
 type GuardError struct {
 	Message string
+	Moving  bool
 	Err     error // the driver's
 }
 
 func (e *GuardError) Error() string { return "the ledger refuses: " + e.Message }
 
-// Trouble says whose mistake it is.
+// Trouble says whose mistake it is, or how long it lasts.
 func (e *GuardError) Trouble(func(string) string) Trouble {
+	if e.Moving {
+		return Trouble{"moving", e.Error(), "write where it goes to when the copy is whole; one that was cut off is ended by the same command: indoubt copy FROM TO"}
+	}
 	return Trouble{"guard", e.Error(), "this is a mistake of the program that wrote it; see ledger/README.md"}
 }
 
-// Is makes errors.Is(err, ErrGuard) true.
-func (e *GuardError) Is(target error) bool { return target == ErrGuard }
+// Is makes errors.Is(err, ErrMoving) or errors.Is(err, ErrGuard) true.
+func (e *GuardError) Is(target error) bool {
+	return target == ErrMoving && e.Moving || target == ErrGuard && !e.Moving
+}
 
 // Unwrap gives the driver's error.
 func (e *GuardError) Unwrap() error { return e.Err }
-
-// MovingError: the ledger is being copied to another place, or has gone there, and refuses
-// what may not happen here meanwhile.
-type MovingError struct {
-	Message string
-	Err     error // the driver's
-}
-
-func (e *MovingError) Error() string { return "the ledger refuses: " + e.Message }
-
-// Trouble says how long it lasts.
-func (e *MovingError) Trouble(func(string) string) Trouble {
-	return Trouble{"moving", e.Error(), "write where it goes to when the copy is whole; one that was cut off is ended by the same command: indoubt copy FROM TO"}
-}
-
-// Is makes errors.Is(err, ErrMoving) true.
-func (e *MovingError) Is(target error) bool { return target == ErrMoving }
-
-// Unwrap gives the driver's error.
-func (e *MovingError) Unwrap() error { return e.Err }
 
 // Trouble is itself.
 func (t Trouble) Trouble(func(string) string) Trouble { return t }

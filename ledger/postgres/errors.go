@@ -217,10 +217,7 @@ func ofOurs(shown string, said *pgconn.PgError) error {
 		if do := lacking(shown, rolesIn(said.Message)); do != "" {
 			return &Error{Permission, shown, said.Message, do, said}
 		}
-		if strings.HasPrefix(said.Message, store.Moved) {
-			return &ledger.MovingError{Message: said.Message, Err: said}
-		}
-		return &ledger.GuardError{Message: said.Message, Err: said}
+		return &ledger.GuardError{Message: said.Message, Moving: strings.HasPrefix(said.Message, store.Moved), Err: said}
 	case codeFailover:
 		return &Error{FailedOver, shown, said.Message, "", said}
 	case codeNoNumber:

@@ -35,7 +35,7 @@ type movable struct {
 
 func (m *movable) Change(ctx context.Context, l ledger.Locator, id string, rule ledger.Rule) (ledger.Applied, error) {
 	if m.closed.Load() {
-		return ledger.Applied{}, &ledger.MovingError{Message: "it is being moved"}
+		return ledger.Applied{}, &ledger.GuardError{Moving: true, Message: "it is being moved"}
 	}
 	return m.Store.Change(ctx, l, id, rule)
 }

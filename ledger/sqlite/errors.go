@@ -115,10 +115,7 @@ func translate(path string, err error) error {
 		var e *sqlite3.Error
 		errors.As(err, &e)
 		text := guardText(e.Error())
-		if strings.HasPrefix(text, store.Moved) {
-			return &ledger.MovingError{Message: text, Err: err}
-		}
-		return &ledger.GuardError{Message: text, Err: err}
+		return &ledger.GuardError{Message: text, Moving: strings.HasPrefix(text, store.Moved), Err: err}
 	case codeCorrupt:
 		return passed(path, err)
 	default:

@@ -40,7 +40,7 @@ func TestExitCodesOfErrors(t *testing.T) {
 		{fmt.Errorf("%w: /x", ledger.ErrFull), 1, "disk_full"},
 		{&ledger.SchemaError{Ledger: "/x", Has: 9, Knows: 1}, 1, "other_schema"},
 		{&ledger.GuardError{Message: "m"}, 1, "guard"},
-		{&ledger.MovingError{Message: "m"}, 1, "moving"},
+		{&ledger.GuardError{Moving: true, Message: "m"}, 1, "moving"},
 		{context.Canceled, 1, "stopped"},
 		{syscall.EROFS, 1, "permission"},
 		{syscall.ENOSPC, 1, "disk_full"},
