@@ -196,7 +196,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case p.room <- struct{}{}:
 		defer func() { <-p.room }()
 	default:
-		problemOf(&roundtrip.OverloadError{Why: "too many requests are under way"}).write(w)
+		problemOf(&roundtrip.NotTakenError{Code: "busy", Why: "too many requests are under way"}).write(w)
 		return
 	}
 	if refusal := p.notPassed(r); refusal != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"strconv"
@@ -101,36 +102,39 @@ func (p *problem) write(w http.ResponseWriter) {
 	_, _ = w.Write(body)
 }
 
-// notTaken is the problem of a request that was neither recorded nor sent because of
-// what it is; nil of another error.
-func notTaken(err error) *problem {
-	var (
-		key      *roundtrip.KeyError
-		tooLarge *http.MaxBytesError
-		unread   *roundtrip.RequestError
-		unfit    *roundtrip.UnfitError
-		overload *roundtrip.OverloadError
-	)
-	switch {
-	case errors.As(err, &key) && key.Missing:
-		return newProblem("key_missing", http.StatusBadRequest, "This write needs an Idempotency-Key", key.Why)
-	case errors.As(err, &key):
-		return newProblem("key_malformed", http.StatusBadRequest, "The Idempotency-Key is none", key.Why)
-	case errors.As(err, &unread) && errors.Is(err, os.ErrDeadlineExceeded):
-		return newProblem("bad_request", http.StatusRequestTimeout, "The request did not come to its end", "Nothing was recorded or sent.")
-	case errors.As(err, &unread):
-		return newProblem("bad_request", http.StatusBadRequest, "The request could not be read to its end", "Nothing was recorded or sent.")
-	case errors.As(err, &unfit):
-		return newProblem("bad_request", http.StatusBadRequest, "This request is not taken", "Nothing was recorded or sent: "+unfit.Why+".")
-	case errors.As(err, &overload):
-		p := newProblem("busy", http.StatusServiceUnavailable, "Too much is under way at once", "Nothing was recorded or sent: "+overload.Why+".")
-		p.Advice, p.retryAfter = "It is safe to send it again later.", time.Second
-		return p
-	case errors.As(err, &tooLarge):
-		return newProblem("too_large", http.StatusRequestEntityTooLarge, "The body is too long to be recorded",
-			"A write's body may be "+strconv.FormatInt(tooLarge.Limit, 10)+" bytes long; nothing was sent.")
+// notTaken are the problems of what was neither recorded nor sent, by their codes.
+var notTaken = map[string]struct {
+	status      int
+	title, says string
+}{
+	"key_missing":   {http.StatusBadRequest, "This write needs an Idempotency-Key", "%s"},
+	"key_malformed": {http.StatusBadRequest, "The Idempotency-Key is none", "%s"},
+	"bad_request":   {http.StatusBadRequest, "This request is not taken", "Nothing was recorded or sent: %s."},
+	"too_large":     {http.StatusRequestEntityTooLarge, "The body is too long to be recorded", "%s"},
+	"busy":          {http.StatusServiceUnavailable, "Too much is under way at once", "Nothing was recorded or sent: %s."},
+	"not_recorded":  {http.StatusServiceUnavailable, "The write could not be recorded, so it was not sent", "%s"},
+}
+
+func problemOfNotTaken(e *roundtrip.NotTakenError) *problem {
+	as, why := notTaken[e.Code], e.Why
+	again := time.Second
+	if e.Code == "not_recorded" {
+		again = 5 * time.Second
+		if why = record.ToCaller(e.Err); errors.Is(e, roundtrip.ErrShutdown) {
+			why = e.Err.Error()
+		}
 	}
-	return nil
+	p := newProblem(e.Code, as.status, as.title, fmt.Sprintf(as.says, why))
+	switch {
+	case e.Code == "bad_request" && e.Err != nil:
+		p.Title, p.Detail = "The request could not be read to its end", "Nothing was recorded or sent."
+		if errors.Is(e, os.ErrDeadlineExceeded) {
+			p.Title, p.Status = "The request did not come to its end", http.StatusRequestTimeout
+		}
+	case p.Status == http.StatusServiceUnavailable:
+		p.Advice, p.retryAfter = "It is safe to send it again later.", again
+	}
+	return p
 }
 
 // problemOf says what an error of the transport's means to the client.
@@ -145,24 +149,19 @@ func problemOf(err error) *problem {
 
 func meaning(err error) *problem {
 	var (
-		unrecorded *roundtrip.NotRecordedError
-		doubt      *record.DoubtError
-		lost       *roundtrip.LostError
-		busy       *record.BusyError
-		reused     *record.ReusedError
-		refused    *record.RefusedError
-		caller     *record.CallerError
-		done       *roundtrip.DoneError
-		failed     *record.FailedError
+		taken   *roundtrip.NotTakenError
+		doubt   *record.DoubtError
+		lost    *roundtrip.LostError
+		busy    *record.BusyError
+		reused  *record.ReusedError
+		refused *record.RefusedError
+		caller  *record.CallerError
+		done    *roundtrip.DoneError
+		failed  *record.FailedError
 	)
-	if p := notTaken(err); p != nil {
-		return p
-	}
 	switch {
-	case errors.As(err, &unrecorded):
-		p := newProblem("not_recorded", http.StatusServiceUnavailable, "The write could not be recorded, so it was not sent", whyUnrecorded(unrecorded))
-		p.Advice, p.retryAfter = "It is safe to send it again later.", 5*time.Second
-		return p
+	case errors.As(err, &taken):
+		return problemOfNotTaken(taken)
 	case errors.As(err, &lost) && errors.As(err, &doubt):
 		p := newProblem("outcome_unknown", http.StatusBadGateway, "It was sent, and no whole answer came", "It may have taken effect.").about(doubt.Operation)
 		if lost.Class == ledger.ClassTimeout || lost.Class == ledger.ClassDeadline {
@@ -212,13 +211,6 @@ func meaning(err error) *problem {
 	p := newProblem("unreachable", http.StatusBadGateway, "The upstream gave no answer", "Nothing was to be recorded.")
 	p.retryAfter = time.Second
 	return p
-}
-
-func whyUnrecorded(e *roundtrip.NotRecordedError) string {
-	if errors.Is(e, roundtrip.ErrShutdown) {
-		return e.Err.Error()
-	}
-	return record.ToCaller(e.Err)
 }
 
 func doubtAdvice(e *record.DoubtError) string {

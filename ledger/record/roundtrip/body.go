@@ -2,6 +2,7 @@ package roundtrip
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -68,7 +69,7 @@ func (s *spooled) grow(ctx context.Context, size int64) error {
 			case <-ctx.Done():
 				return context.Cause(ctx)
 			case <-timeout.C:
-				return &OverloadError{"the bodies of other requests take all the memory there is for them"}
+				return &NotTakenError{Code: "busy", Why: "the bodies of other requests take all the memory there is for them"}
 			}
 		}
 		s.took += more
@@ -99,7 +100,7 @@ func (t *Transport) readBody(req *http.Request) (*spooled, error) {
 func (s *spooled) read(req *http.Request, bound int64) error {
 	length := req.ContentLength
 	if length > bound {
-		return &http.MaxBytesError{Limit: bound}
+		return tooLarge(bound)
 	}
 	for {
 		if len(s.data) == cap(s.data) {
@@ -118,16 +119,23 @@ func (s *spooled) read(req *http.Request, bound int64) error {
 		s.data = s.data[:len(s.data)+n]
 		switch {
 		case int64(len(s.data)) > bound:
-			return &http.MaxBytesError{Limit: bound}
+			return tooLarge(bound)
 		case err == io.EOF && length > 0 && int64(len(s.data)) != length:
-			return &RequestError{io.ErrUnexpectedEOF}
+			return unread(io.ErrUnexpectedEOF)
 		case err == io.EOF:
 			return nil
 		case err != nil:
-			return &RequestError{err}
+			return unread(err)
 		}
 	}
 }
+
+func tooLarge(bound int64) error {
+	return &NotTakenError{Code: "too_large", Why: fmt.Sprintf("A write's body may be %d bytes long; nothing was sent.", bound)}
+}
+
+// unread is the error for a request that could not be read to its end.
+func unread(err error) error { return &NotTakenError{Code: "bad_request", Err: err} }
 
 // isRecorded reports whether a header has a part in what is recorded: it names the
 // request, its caller or its source, or says what is written.

@@ -39,10 +39,10 @@ func TestWhatBodiesHoldTogetherIsBounded(t *testing.T) {
 		}
 		need.Must(t, len(held) >= 10 && tr.bodies.used >= int64(len(held))*(int64(len(large))-bodyPart),
 			"%d bodies count as %d bytes", len(held), tr.bodies.used)
-		var overload *OverloadError
+		var overload *NotTakenError
 		for _, length := range []int64{int64(len(large)), -1} {
 			began, before := time.Now(), tr.bodies.used
-			if _, err := read(tr, large, length); !errors.As(err, &overload) || time.Since(began) < roomPatience || tr.bodies.used != before {
+			if _, err := read(tr, large, length); !errors.As(err, &overload) || overload.Code != "busy" || time.Since(began) < roomPatience || tr.bodies.used != before {
 				t.Errorf("length %d: %v, %d bytes are taken", length, err, tr.bodies.used-before)
 			}
 		}

@@ -82,7 +82,7 @@ func inputOf(req *http.Request, body []byte) (httpInput, error) {
 	if plain, err := transmit.Decoded(req.Header, body, maxDecoded); err != nil {
 		in.Body = ledger.EncodeJSON(digestOf(body))
 	} else if (outcome.IsJSON(mediaType) || isStructured(plain)) && json.Valid(plain) && ledger.TooDeep(plain) {
-		return in, &UnfitError{ledger.ErrTooDeep.Error()}
+		return in, unfit(ledger.ErrTooDeep.Error())
 	} else if len(plain) > 0 {
 		in.Body = bodyInput(mediaType, boundary, plain)
 	}

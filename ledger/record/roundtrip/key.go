@@ -16,32 +16,34 @@ func givenKey(h http.Header, name string) (string, error) {
 		return "", nil
 	}
 	if len(values) > 1 {
-		return "", &KeyError{Why: "it is given more than once"}
+		return "", malformed("it is given more than once")
 	}
 	v := strings.Trim(values[0], " \t")
 	key := v
 	if strings.HasPrefix(v, `"`) {
 		text, rest, ok := quotedText(v)
 		if rest = strings.TrimLeft(rest, " "); !ok || rest != "" && rest[0] != ';' {
-			return "", &KeyError{Why: "it begins with a quote and is no structured string"}
+			return "", malformed("it begins with a quote and is no structured string")
 		}
 		key = text
 	} else if strings.ContainsAny(v, " \t") {
-		return "", &KeyError{Why: "a key with spaces must be quoted"}
+		return "", malformed("a key with spaces must be quoted")
 	}
 	switch {
 	case strings.TrimSpace(key) == "":
-		return "", &KeyError{Why: "it is empty"}
+		return "", malformed("it is empty")
 	case len(key) > maxKey:
-		return "", &KeyError{Why: fmt.Sprintf("it is longer than %d characters", maxKey)}
+		return "", malformed(fmt.Sprintf("it is longer than %d characters", maxKey))
 	}
 	for i := range len(key) {
 		if key[i] < ' ' || key[i] > '~' {
-			return "", &KeyError{Why: "it has a character outside of printable ASCII"}
+			return "", malformed("it has a character outside of printable ASCII")
 		}
 	}
 	return key, nil
 }
+
+func malformed(why string) error { return &NotTakenError{Code: "key_malformed", Why: why} }
 
 // quotedText reads a structured string and gives what follows it.
 func quotedText(s string) (text, rest string, ok bool) {

@@ -79,7 +79,7 @@ func (w *httpWrite) follow() error {
 	ctx, r := w.req.Context(), w.t.Recorder
 	rec, err := r.Store().Read(ctx, ledger.Locator{ID: from.operationID})
 	if err != nil {
-		return &NotRecordedError{err}
+		return notRecorded(err)
 	}
 	o := rec.Operation
 	first := w.req.Clone(ctx)
@@ -91,7 +91,7 @@ func (w *httpWrite) follow() error {
 	if o.State.Open() && o.Gate == "" && w.key == "" {
 		w.first = first
 		if _, err := ledger.Tell(ctx, r.Store(), o.ID, ledger.Actor{Name: o.Actor, Machine: true}); err != nil {
-			return &NotRecordedError{err}
+			return notRecorded(err)
 		}
 		return nil
 	}

@@ -60,9 +60,8 @@ const DefaultMaxRequest = 10 << 20
 //
 // Errors: *DoubtError (with a *LostError in it when it was sent just now),
 // *BusyError, *ReusedError, *RefusedError, *CallerError, *DoneError; and where nothing was sent
-// and the same may be asked for again *FailedError, *NotRecordedError, *KeyError,
-// *RequestError and *http.MaxBytesError. A *StrangerError is around one where who asks may be
-// another caller than who asked before.
+// and the same may be asked for again *FailedError and *NotTakenError. A *StrangerError is around
+// one where who asks may be another caller than who asked before.
 type Transport struct {
 	Recorder *record.Recorder
 	// Kind names the kind of a request, by its CleanPath where that matters. "" is
@@ -141,7 +140,7 @@ func (t *Transport) read(req *http.Request) (*http.Response, error) {
 	if req.Body != nil && req.Body != http.NoBody && req.ContentLength != 0 {
 		if safeMethod(req.Method) {
 			req.Body.Close()
-			return nil, &UnfitError{"a " + req.Method + " has no body here; ask with POST where the upstream takes that"}
+			return nil, unfit("a " + req.Method + " has no body here; ask with POST where the upstream takes that")
 		}
 		req = req.Clone(req.Context())
 		req.Close = true
@@ -383,36 +382,25 @@ func (e *DoneError) Error() string {
 	return fmt.Sprintf("%s %s: it is done, and there is no answer to repeat", e.Operation.Kind, e.Operation.ID)
 }
 
-// NotRecordedError says that the ledger could not be written, so that nothing
-// was sent.
-type NotRecordedError struct{ Err error }
-
-func (e *NotRecordedError) Error() string { return fmt.Sprintf("not recorded, so not sent: %v", e.Err) }
-func (e *NotRecordedError) Unwrap() error { return e.Err }
-
-// RequestError says that a request could not be read to its end, so that nothing
-// was recorded or sent.
-type RequestError struct{ Err error }
-
-func (e *RequestError) Error() string { return fmt.Sprintf("read the request: %v", e.Err) }
-func (e *RequestError) Unwrap() error { return e.Err }
-
-// KeyError says that a request's Idempotency-Key is missing or no key.
-type KeyError struct {
-	Missing bool
-	Why     string
+// NotTakenError says why nothing of a request was recorded or sent. The same may be asked for
+// again.
+type NotTakenError struct {
+	Code string // key_missing, key_malformed, bad_request, too_large, busy or not_recorded
+	Why  string // "" where Err says it
+	Err  error
 }
 
-func (e *KeyError) Error() string { return HeaderKey + ": " + e.Why }
+func (e *NotTakenError) Error() string {
+	if e.Err != nil {
+		return e.Code + ": " + e.Err.Error()
+	}
+	return e.Code + ": " + e.Why
+}
 
-// UnfitError says what about a request keeps it from being passed: nothing was
-// recorded or sent.
-type UnfitError struct{ Why string }
+func (e *NotTakenError) Unwrap() error { return e.Err }
 
-func (e *UnfitError) Error() string { return e.Why }
+// notRecorded is the error where the ledger could not be written.
+func notRecorded(err error) error { return &NotTakenError{Code: "not_recorded", Err: err} }
 
-// OverloadError says that too much is under way at once: nothing was recorded or
-// sent, and it may be tried again.
-type OverloadError struct{ Why string }
-
-func (e *OverloadError) Error() string { return e.Why }
+// unfit is the error for what a request has that keeps it from being passed.
+func unfit(why string) error { return &NotTakenError{Code: "bad_request", Why: why} }

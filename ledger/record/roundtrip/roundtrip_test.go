@@ -131,8 +131,8 @@ func TestTransportErrors(t *testing.T) {
 	if err := do("/stay", "k-2"); !errors.As(err, &busy) {
 		t.Errorf("%v", err)
 	}
-	var key *KeyError
-	if err := do("/", "a b"); !errors.As(err, &key) || key.Missing {
+	var key *NotTakenError
+	if err := do("/", "a b"); !errors.As(err, &key) || key.Code != "key_malformed" {
 		t.Errorf("%v", err)
 	}
 	var failed *record.FailedError
@@ -140,8 +140,8 @@ func TestTransportErrors(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	m.Break(errors.New("disk full"))
-	var unrecorded *NotRecordedError
-	if err := do("/", "k-4"); !errors.As(err, &unrecorded) {
+	var unrecorded *NotTakenError
+	if err := do("/", "k-4"); !errors.As(err, &unrecorded) || unrecorded.Code != "not_recorded" {
 		t.Errorf("%v", err)
 	}
 	m.Break(nil)

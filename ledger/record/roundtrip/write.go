@@ -50,9 +50,8 @@ func (w *httpWrite) do() (*http.Response, error) {
 	}
 	if err != nil {
 		what := "bad_request"
-		var unrecorded *NotRecordedError
-		if errors.As(err, &unrecorded) {
-			what = "not_recorded"
+		if taken := (*NotTakenError)(nil); errors.As(err, &taken) && taken.Code == "not_recorded" {
+			what = taken.Code
 		}
 		w.report(Report{What: what, Why: err.Error()})
 		return nil, err
@@ -64,7 +63,7 @@ func (w *httpWrite) do() (*http.Response, error) {
 	base, err := w.t.enter()
 	if err != nil {
 		w.report(Report{What: "not_recorded", Why: err.Error()})
-		return nil, &NotRecordedError{err}
+		return nil, notRecorded(err)
 	}
 	defer w.t.live.Done()
 	pausing, stop := context.WithCancel(ctx)
@@ -75,11 +74,11 @@ func (w *httpWrite) do() (*http.Response, error) {
 		var none *record.NoKeyError
 		if errors.As(err, &none) {
 			w.report(Report{What: "bad_request", Why: err.Error()})
-			return nil, &KeyError{Missing: true, Why: err.Error()}
+			return nil, &NotTakenError{Code: "key_missing", Why: err.Error()}
 		}
 		if err != nil {
 			w.report(Report{What: "not_recorded", Why: err.Error()})
-			return nil, &NotRecordedError{err}
+			return nil, notRecorded(err)
 		}
 		if w.mayBeDelivered(res) && !looked {
 			known := w.t.delivering(res.Operation.ID)
@@ -92,7 +91,7 @@ func (w *httpWrite) do() (*http.Response, error) {
 				continue
 			case <-pausing.Done():
 				if ctx.Err() == nil {
-					return nil, &NotRecordedError{ErrShutdown}
+					return nil, notRecorded(ErrShutdown)
 				}
 				return nil, context.Cause(ctx)
 			case <-time.After(deliveryPatience):
@@ -163,7 +162,7 @@ func (w *httpWrite) prepare() error {
 		return err
 	}
 	if len(w.req.Trailer) > 0 { // it could say anew what was said before the body
-		return &UnfitError{"it has headers behind its body (trailers); send them before it"}
+		return unfit("it has headers behind its body (trailers); send them before it")
 	}
 	in, err := inputOf(w.req, w.body.data)
 	if err != nil {
@@ -171,19 +170,19 @@ func (w *httpWrite) prepare() error {
 	}
 	input, err := in.encoded()
 	if err != nil {
-		return &NotRecordedError{err}
+		return notRecorded(err)
 	}
 	asked, err := w.asked(in)
 	if err != nil {
-		return &NotRecordedError{err}
+		return notRecorded(err)
 	}
 	scope, err := w.scope()
 	if err != nil {
-		return &NotRecordedError{err}
+		return notRecorded(err)
 	}
 	callers, err := w.callersOf()
 	if err != nil {
-		return &NotRecordedError{err}
+		return notRecorded(err)
 	}
 	id, token := "", ledger.NewToken()
 	if w.t.IDs != nil {
@@ -206,13 +205,13 @@ func (w *httpWrite) prepare() error {
 func (w *httpWrite) readKey() (err error) {
 	w.key, err = givenKey(w.req.Header, HeaderKey)
 	if name := w.rule.KeyHeader; err == nil && w.key == "" && name != "" && !isNoise(name) { // the downstream's own; an X-Request-Id may be new at every try
-		var bad *KeyError
+		var bad *NotTakenError
 		if w.key, err = givenKey(w.req.Header, name); errors.As(err, &bad) {
 			bad.Why = name + ": " + bad.Why
 		}
 	}
 	if err == nil && w.key == "" && w.t.RequireKey && len(w.rule.KeyFrom) == 0 {
-		err = &KeyError{Missing: true, Why: "it is missing, and no key is made for " + w.kind}
+		err = &NotTakenError{Code: "key_missing", Why: "it is missing, and no key is made for " + w.kind}
 	}
 	return err
 }
