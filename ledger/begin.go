@@ -201,10 +201,7 @@ func begin(rec *Record, req BeginRequest) (BeginResult, Change, error) {
 		if g := rec.OpenGrant(); g != nil && g.Version == o.Version {
 			return beginGranted(rec, req, *g)
 		}
-		if n := len(rec.Attempts); req.Safe || n > 0 && rec.Attempts[n-1].ID == req.Repeats {
-			return beginSafe(rec, req)
-		}
-		return told(AnswerInDoubt, "")
+		return beginSafe(rec, req)
 	default: // Failed
 		if g := rec.OpenGrant(); g != nil && g.Version == o.Version {
 			return beginGranted(rec, req, *g)
@@ -238,6 +235,9 @@ func (o Operation) AsksElse(req BeginRequest) bool {
 // may have acted on its target: a permission given and used at once.
 func beginSafe(rec *Record, req BeginRequest) (BeginResult, Change, error) {
 	o := rec.Operation
+	if n := len(rec.Attempts); !req.Safe && (n == 0 || rec.Attempts[n-1].ID != req.Repeats) {
+		return BeginResult{Answer: AnswerInDoubt, Operation: o}, Change{}, nil
+	}
 	g := GrantRequest{ChangeID: req.ChangeID, GrantID: DeriveID(req.ChangeID, "grant"), OperationID: o.ID, Version: o.Version,
 		Basis: BasisKeySafe, Sender: req.Sender, KeyWorks: true, Actor: req.Actor, ExpiresAt: rec.Now.Add(req.Deadline),
 		AttemptID: req.AttemptID, Own: true, Safe: req.Safe, TokenSent: req.TokenSent, Deadline: req.Deadline,

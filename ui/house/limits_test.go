@@ -38,7 +38,7 @@ var records = []string{
 // large are the types with more methods, and functions that take them first, than one
 // reader holds in mind. Each number is what stands.
 var large = map[string]int{
-	"ledger.Record":      48,
+	"ledger.Record":      47,
 	"ledger/store.Store": 46,
 	"ui/cli.app":         93,
 	"ui/console.Root":    94,
@@ -47,7 +47,7 @@ var large = map[string]int{
 // long are the lines of the program that are longer than maxColumns, by package. Each
 // number is what stands.
 var long = map[string]int{
-	"ledger":                  50,
+	"ledger":                  49,
 	"ledger/digestkey":        2,
 	"ledger/ledgertest":       32,
 	"ledger/open":             6,
@@ -55,13 +55,13 @@ var long = map[string]int{
 	"ledger/postgres":         57,
 	"ledger/record":           15,
 	"ledger/record/command":   5,
-	"ledger/record/httpproxy": 12,
+	"ledger/record/httpproxy": 10,
 	"ledger/record/mcpproxy":  18,
 	"ledger/record/roundtrip": 15,
 	"ledger/redact":           13,
 	"ledger/sqlite":           13,
 	"ledger/wire/curl":        12,
-	"ledger/wire/mcpwire":     4,
+	"ledger/wire/mcpwire":     3,
 	"policy":                  43,
 	"policy/expr":             6,
 	"policy/mapping":          8,
