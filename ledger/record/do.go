@@ -53,10 +53,9 @@ type Result struct {
 // policy makes of it.
 //
 // Do returns a nil error only when the operation is committed; Replayed tells
-// that it was so before. Otherwise: *DoubtError, *BusyError, *ReusedError,
-// *RefusedError or *FailedError; any other error says that the intent could not
+// that it was so before. Otherwise: *AnswerError or *FailedError; any other error says that the intent could not
 // be recorded and that nothing was sent. When an outcome could not be recorded
-// either, the error is a *DoubtError and the Result holds what send gave.
+// either, the error is of one in doubt and the Result holds what send gave.
 func Do(ctx context.Context, r *Recorder, w Request, send func(context.Context, Call) (Result, error)) (Result, error) {
 	res, err := r.BeginToSend(ctx, w)
 	if err != nil {
@@ -168,7 +167,7 @@ func (d *doing) ended() (Result, error) {
 	out.Operation = d.operation
 	switch {
 	case d.lost != nil:
-		return out, &DoubtError{Operation: d.operation, Err: errors.Join(errors.New("it ended "+string(d.outcome.Outcome)+", which could not be recorded"), d.lost, d.err)}
+		return out, doubt(d.operation, errors.Join(errors.New("it ended "+string(d.outcome.Outcome)+", which could not be recorded"), d.lost, d.err))
 	case d.operation.State == ledger.Committed && d.outcome.Outcome != ledger.OutcomeCommitted:
 		return stored(d.operation), nil // by another attempt
 	case d.operation.State == ledger.Committed:
@@ -176,11 +175,12 @@ func (d *doing) ended() (Result, error) {
 	case d.operation.State == ledger.Failed:
 		return out, &FailedError{d.operation, d.outcome.Proof, d.err}
 	case d.operation.State == ledger.Pending: // this attempt's answer came late, and another is in flight
-		return out, &BusyError{Operation: d.operation}
+		return out, &AnswerError{BeginResult: ledger.BeginResult{Answer: ledger.AnswerInProgress, Operation: d.operation}}
 	case d.operation.State == ledger.Abandoned:
-		return out, &RefusedError{d.operation, "abandoned by " + d.operation.Actor}
+		return out, &AnswerError{BeginResult: ledger.BeginResult{Answer: ledger.AnswerRefused, Operation: d.operation,
+			Why: "abandoned by " + d.operation.Actor}}
 	}
-	return out, &DoubtError{Operation: d.operation, Err: d.err}
+	return out, doubt(d.operation, d.err)
 }
 
 // Pause waits before the next attempt. It is false when the context ends first, or

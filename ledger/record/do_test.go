@@ -72,10 +72,9 @@ func TestDoSettlesByWhatSendReturns(t *testing.T) {
 			if rec.Operation.State != c.state || res.Operation.State != c.state || a.Proof != c.proof || a.ErrorClass != c.class {
 				t.Errorf("%s, proof %q, class %q (%s): %v", rec.Operation.State, a.Proof, a.ErrorClass, a.Error, err)
 			}
-			var doubt *DoubtError
 			var failed *FailedError
 			switch {
-			case errors.As(err, &doubt) != (c.state == ledger.Uncertain), errors.As(err, &failed) != (c.state == ledger.Failed),
+			case (In(err).Answer == ledger.AnswerInDoubt) != (c.state == ledger.Uncertain), errors.As(err, &failed) != (c.state == ledger.Failed),
 				(err == nil) != (c.state == ledger.Committed):
 				t.Errorf("error %v", err)
 			case c.err != nil && !errors.Is(err, c.err):
@@ -107,8 +106,7 @@ func TestDoGivesWhatIsKnown(t *testing.T) {
 	request.Key = "doubt"
 	first, _ := Do(t.Context(), r, request, says(Result{}, io.ErrUnexpectedEOF))
 	_, err = Do(t.Context(), r, request, never)
-	var doubt *DoubtError
-	need.That(t, errors.As(err, &doubt) && doubt.Operation.ID == first.Operation.ID, "in doubt: %v", err)
+	need.That(t, In(err).Answer == ledger.AnswerInDoubt && In(err).Operation.ID == first.Operation.ID, "in doubt: %v", err)
 	o := recorded(t, store, first.Operation.ID).Operation
 	need.Get(ledger.Decide(t.Context(), store, ledger.Decision{ChangeID: ledger.NewID(), ID: o.ID, Version: o.Version, Verb: ledger.VerbAbandon,
 		Reason: "no more", Actor: ledger.Actor{Name: "ana", Terminal: true}}))(t)
@@ -117,8 +115,7 @@ func TestDoGivesWhatIsKnown(t *testing.T) {
 	}
 	request.Key = "busy"
 	if _, err := Do(t.Context(), r, request, func(ctx context.Context, _ Call) (Result, error) {
-		var busy *BusyError
-		if _, err := Do(ctx, r, request, never); !errors.As(err, &busy) || busy.Operation.DeadlineAt.IsZero() {
+		if _, err := Do(ctx, r, request, never); In(err).Answer != ledger.AnswerInProgress || In(err).Operation.DeadlineAt.IsZero() {
 			t.Errorf("in flight: %v", err)
 		}
 		return Result{}, Refused(errors.New("no"))
@@ -160,8 +157,7 @@ func TestI3_DoEndsAtItsDeadline(t *testing.T) {
 			need.That(t, !time.Now().Before(c.Deadline.Add(-time.Millisecond)), "it ended early")
 			return Result{}, ctx.Err()
 		})
-		var doubt *DoubtError
-		need.That(t, errors.As(err, &doubt) && recorded(t, store, res.Operation.ID).Attempts[0].ErrorClass == ledger.ClassDeadline, "%v", err)
+		need.That(t, In(err).Answer == ledger.AnswerInDoubt && recorded(t, store, res.Operation.ID).Attempts[0].ErrorClass == ledger.ClassDeadline, "%v", err)
 		// One that minds no context is not believed without something to show.
 		late := func(key string, out Result) ledger.State {
 			res, _ := Do(t.Context(), r, Request{Kind: "charge", Key: key}, func(ctx context.Context, _ Call) (Result, error) {
@@ -308,8 +304,7 @@ func TestI5_DoNeverRetriesDoubt(t *testing.T) {
 			n++
 			return Result{}, errors.New("connection refused")
 		})
-		var doubt *DoubtError
-		need.That(t, errors.As(err, &doubt), "%v", err)
+		need.That(t, In(err).Answer == ledger.AnswerInDoubt, "%v", err)
 	}
 	if n != 1 { // the second request is the same one
 		t.Errorf("sent %d times", n)
@@ -349,6 +344,5 @@ func TestDoWithoutRoomForTheOutcome(t *testing.T) {
 		store.Break(ledger.ErrCopied) // the kind that is not waited for
 		return Result{Receipt: "ch_1"}, nil
 	})
-	var doubt *DoubtError
-	need.That(t, errors.As(err, &doubt) && res.Receipt == "ch_1" && strings.Contains(err.Error(), "committed"), "%+v, %v", res, err)
+	need.That(t, In(err).Answer == ledger.AnswerInDoubt && res.Receipt == "ch_1" && strings.Contains(err.Error(), "committed"), "%+v, %v", res, err)
 }

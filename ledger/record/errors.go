@@ -9,23 +9,53 @@ import (
 	"indoubt/ledger"
 )
 
-// DoubtError: the write may or may not have landed. It must not be sent
-// again by the caller; a read or a person settles it, and the same request is
-// answered with what they find. Err is why no answer came, nil when that was
-// recorded by another caller. With Gated the operation asks the same under another
-// key: once it is settled, the same request is a new one.
-type DoubtError struct {
-	Operation ledger.Operation
-	Err       error
-	Gated     bool // it has another name
-	Told      bool // it is told once: the same again goes out
+// AnswerError is what the ledger says of a request that is not sent, or whose answer settles
+// nothing. By its Answer, with what BeginResult says of it,
+//   - in_doubt: it may have landed, and must not be sent again by the caller. A read or a person
+//     settles it, and the same request is answered with what they find. Err is why no answer came,
+//     nil where another caller recorded that
+//   - in_progress: an attempt is in flight elsewhere, until Operation.DeadlineAt at the latest.
+//     Request.Wait waits for it
+//   - key_reused: the key belongs to a request with another input (I4)
+//   - refused: it was abandoned, is held, or is said to have failed without a proof
+//   - other_caller: it may have been another caller's, by the headers that Why names
+//   - finished: it is done, and there is no answer to repeat
+type AnswerError struct {
+	ledger.BeginResult
+	Err error
 }
 
-func (e *DoubtError) Error() string {
-	return about(e.Operation, "in doubt, it may have landed", e.Err)
+func (e *AnswerError) Error() string {
+	return about(e.Operation, map[ledger.BeginAnswer]string{
+		ledger.AnswerInDoubt:    "in doubt, it may have landed",
+		ledger.AnswerInProgress: "in progress until " + e.Operation.DeadlineAt.UTC().Format(time.RFC3339) + " at the latest",
+		ledger.AnswerKeyReused:  "its key was used with another input",
+		ledger.AnswerRefused:    "refused: " + e.Why,
+		ledger.AnswerNotYours:   "it is recorded with another " + e.Why + ", which may be another caller's",
+		ledger.AnswerFinished:   "it is done, and there is no answer to repeat",
+	}[e.Answer], e.Err)
 }
 
-func (e *DoubtError) Unwrap() error { return e.Err }
+func (e *AnswerError) Unwrap() error { return e.Err }
+
+// Is makes errors.Is(err, ledger.ErrKeyReused) or errors.Is(err, ledger.ErrRefused) true.
+func (e *AnswerError) Is(target error) bool {
+	return target == ledger.ErrKeyReused && e.Answer == ledger.AnswerKeyReused ||
+		target == ledger.ErrRefused && e.Answer == ledger.AnswerRefused
+}
+
+// In is the AnswerError in an error: one of no Answer where there is none.
+func In(err error) *AnswerError {
+	if e, ok := errors.AsType[*AnswerError](err); ok {
+		return e
+	}
+	return &AnswerError{}
+}
+
+// doubt is the error for an operation that is in doubt, and why.
+func doubt(o ledger.Operation, why error) error {
+	return &AnswerError{ledger.BeginResult{Answer: ledger.AnswerInDoubt, Operation: o}, why}
+}
 
 // UnknownError: the store was lost while it recorded the intent, and nothing was sent.
 // If it is recorded, this process marks it as never sent once it reaches the ledger
@@ -40,39 +70,6 @@ func (e *UnknownError) Trouble(func(string) string) ledger.Trouble {
 }
 
 func (e *UnknownError) Unwrap() error { return e.Err }
-
-// BusyError: an attempt is in flight elsewhere, until Operation.DeadlineAt at the
-// latest. Request.Wait waits for it instead. Gated is as in DoubtError.
-type BusyError struct {
-	Operation ledger.Operation
-	Gated     bool
-}
-
-func (e *BusyError) Error() string {
-	return about(e.Operation, "in progress until "+e.Operation.DeadlineAt.UTC().Format(time.RFC3339)+" at the latest", nil)
-}
-
-// ReusedError: the key belongs to a request with another input (I4).
-type ReusedError struct{ Operation ledger.Operation }
-
-func (e *ReusedError) Error() string {
-	return about(e.Operation, "its key was used with another input", nil)
-}
-
-// Is makes errors.Is(err, ledger.ErrKeyReused) true.
-func (e *ReusedError) Is(target error) bool { return target == ledger.ErrKeyReused }
-
-// RefusedError: nothing may be sent: it was abandoned, is held, or is said to
-// have failed without a proof that would allow another attempt.
-type RefusedError struct {
-	Operation ledger.Operation
-	Why       string
-}
-
-func (e *RefusedError) Error() string { return about(e.Operation, "refused: "+e.Why, nil) }
-
-// Is makes errors.Is(err, ledger.ErrRefused) true.
-func (e *RefusedError) Is(target error) bool { return target == ledger.ErrRefused }
 
 // FailedError: the write is known to have had no effect, and no further attempt
 // is due. The same request may be asked for again.
@@ -97,34 +94,13 @@ func about(o ledger.Operation, what string, err error) string {
 // NotBegun is the error for an answer that does not let the caller send, nil for
 // one that is no error.
 func NotBegun(res ledger.BeginResult) error {
-	switch res.Answer {
-	case ledger.AnswerBegun, ledger.AnswerFinished:
+	switch {
+	case res.Answer == ledger.AnswerBegun || res.Answer == ledger.AnswerFinished:
 		return nil
-	case ledger.AnswerInProgress:
-		return &BusyError{res.Operation, res.Gated}
-	case ledger.AnswerKeyReused:
-		return &ReusedError{res.Operation}
-	case ledger.AnswerNotYours:
-		return &CallerError{res.Operation, res.Why}
-	case ledger.AnswerRefused:
-		return &RefusedError{res.Operation, res.Why}
+	case res.Answer == ledger.AnswerInDoubt && res.Why != "":
+		return &AnswerError{res, errors.New(res.Why)}
 	}
-	var why error
-	if res.Why != "" {
-		why = errors.New(res.Why)
-	}
-	return &DoubtError{res.Operation, why, res.Gated, res.Told}
-}
-
-// CallerError says that nothing was sent: the same is recorded for a request that may
-// have been another caller's.
-type CallerError struct {
-	Operation ledger.Operation
-	Headers   string // by which the two may be told apart
-}
-
-func (e *CallerError) Error() string {
-	return "the same request is recorded with another " + e.Headers + ", which may be another caller's"
+	return &AnswerError{BeginResult: res}
 }
 
 // proven is an error that carries proof that the attempt had no effect.

@@ -55,14 +55,13 @@ func ExampleDo_errors() {
 	mail := func(deliver func() error) {
 		_, err := record.Do(context.Background(), recorder, record.Request{Kind: "mail", Key: "welcome-7"},
 			func(context.Context, record.Call) (record.Result, error) { return record.Result{}, deliver() })
-		var doubt *record.DoubtError
 		var failed *record.FailedError
 		switch {
 		case err == nil:
 			fmt.Println("delivered")
 		case errors.As(err, &failed):
 			fmt.Println("known to have had no effect:", failed.Err)
-		case errors.As(err, &doubt):
+		case record.In(err).Answer == ledger.AnswerInDoubt:
 			fmt.Println("may have been delivered; not sent again")
 		default:
 			fmt.Println(err)

@@ -195,8 +195,7 @@ func (p *pipeline) giveUp(wishes []wish) error {
 	p.mu.Unlock()
 	for _, f := range all {
 		<-f.done
-		var lost *record.DoubtError
-		if !errors.As(f.err, &lost) {
+		if record.In(f.err).Answer != ledger.AnswerInDoubt {
 			return fmt.Errorf("%s was to be in doubt: %w", f.Name, cmp.Or(f.err, errors.New("it was answered")))
 		}
 	}

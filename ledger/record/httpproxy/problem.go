@@ -149,58 +149,15 @@ func problemOf(err error) *problem {
 
 func meaning(err error) *problem {
 	var (
-		taken   *roundtrip.NotTakenError
-		doubt   *record.DoubtError
-		lost    *roundtrip.LostError
-		busy    *record.BusyError
-		reused  *record.ReusedError
-		refused *record.RefusedError
-		caller  *record.CallerError
-		done    *roundtrip.DoneError
-		failed  *record.FailedError
+		taken    *roundtrip.NotTakenError
+		answered *record.AnswerError
+		failed   *record.FailedError
 	)
 	switch {
 	case errors.As(err, &taken):
 		return problemOfNotTaken(taken)
-	case errors.As(err, &lost) && errors.As(err, &doubt):
-		p := newProblem("outcome_unknown", http.StatusBadGateway, "It was sent, and no whole answer came", "It may have taken effect.").about(doubt.Operation)
-		if lost.Class == ledger.ClassTimeout || lost.Class == ledger.ClassDeadline {
-			p.Status = http.StatusGatewayTimeout
-		}
-		p.Advice = doubtAdvice(doubt)
-		return p
-	case errors.As(err, &doubt):
-		p := newProblem("in_doubt", http.StatusConflict, "An earlier attempt is in doubt", "It may have taken effect; nothing was sent now.").about(doubt.Operation)
-		p.Advice = doubtAdvice(doubt)
-		return p
-	case errors.As(err, &busy):
-		p := newProblem("in_progress", http.StatusConflict, "The same write is in flight", "Nothing was sent now.").about(busy.Operation)
-		// What has taken long takes as long again, and is in doubt at its deadline.
-		o := busy.Operation
-		p.Advice = "Send the same again then: it gets the answer of the one in flight."
-		p.retryAfter = max(time.Second, min(time.Since(o.StartedAt), time.Until(o.DeadlineAt)))
-		if busy.Gated {
-			p.Advice, p.retryAfter = newOnce("has ended", o), 0
-		}
-		return p
-	case errors.As(err, &reused):
-		p := newProblem("key_reused", http.StatusUnprocessableEntity, "The Idempotency-Key belongs to another request", "Nothing was sent.").about(reused.Operation)
-		p.Advice = "Use a new key for a new request, and the same request under the same key."
-		return p
-	case errors.As(err, &caller):
-		p := newProblem("other_caller", http.StatusConflict, "The same request came with another "+caller.Headers,
-			"It may be another caller's, so that its answer is not given away; nothing was sent now.")
-		p.Operation = caller.Operation.ID
-		p.Advice = "For another request use a new key."
-		return p
-	case errors.As(err, &refused):
-		p := newProblem("refused", http.StatusConflict, "It is not to be sent", refused.Why).about(refused.Operation)
-		p.Advice = "Look at it: " + show(refused.Operation)
-		return p
-	case errors.As(err, &done):
-		p := newProblem("finished", http.StatusConflict, "It is done already, and there is no answer to repeat", "Nothing was sent now.").about(done.Operation)
-		p.Advice = "Take it as done; its effect is named by the receipt where there is one. Look at it: " + show(done.Operation)
-		return p
+	case errors.As(err, &answered):
+		return problemOfAnswer(answered)
 	case errors.As(err, &failed):
 		p := newProblem("never_sent", http.StatusServiceUnavailable, "The upstream could not be reached", "No byte of the request left.").about(failed.Operation)
 		p.Advice, p.retryAfter = "It is safe to send it again.", time.Second
@@ -213,14 +170,47 @@ func meaning(err error) *problem {
 	return p
 }
 
-func doubtAdvice(e *record.DoubtError) string {
-	if e.Gated {
-		return newOnce("is settled", e.Operation)
+// answers are the problems of what the ledger answers, which are their codes.
+var answers = map[ledger.BeginAnswer]struct{ title, detail, advice string }{
+	ledger.AnswerInDoubt: {"An earlier attempt is in doubt", "It may have taken effect; nothing was sent now.",
+		"Do not send it under another key. The same request again gets the answer when the doubt is settled; look at it: "},
+	ledger.AnswerInProgress: {"The same write is in flight", "Nothing was sent now.", "Send the same again then: it gets the answer of the one in flight."},
+	ledger.AnswerKeyReused: {"The Idempotency-Key belongs to another request", "Nothing was sent.",
+		"Use a new key for a new request, and the same request under the same key."},
+	ledger.AnswerNotYours: {"The same request came with another %s", "It may be another caller's, so that its answer is not given away; nothing was sent now.",
+		"For another request use a new key."},
+	ledger.AnswerRefused: {"It is not to be sent", "%s", "Look at it: "},
+	ledger.AnswerFinished: {"It is done already, and there is no answer to repeat", "Nothing was sent now.",
+		"Take it as done; its effect is named by the receipt where there is one. Look at it: "},
+}
+
+func problemOfAnswer(e *record.AnswerError) *problem {
+	as, o := answers[e.Answer], e.Operation
+	p := newProblem(string(e.Answer), http.StatusConflict, strings.ReplaceAll(as.title, "%s", e.Why), strings.ReplaceAll(as.detail, "%s", e.Why)).about(o)
+	if p.Advice = as.advice; strings.HasSuffix(p.Advice, ": ") {
+		p.Advice += show(o)
 	}
-	if e.Told {
-		return "The same request again is taken for another one, and sent. Look at this one first: " + show(e.Operation)
+	switch lost, sent := errors.AsType[*roundtrip.LostError](e); {
+	case e.Answer == ledger.AnswerKeyReused:
+		p.Status = http.StatusUnprocessableEntity
+	case e.Answer == ledger.AnswerNotYours:
+		p.Receipt = ""
+	case e.Answer == ledger.AnswerInProgress && e.Gated:
+		p.Advice = newOnce("has ended", o)
+	case e.Answer == ledger.AnswerInProgress: // what has taken long takes as long again, and is in doubt at its deadline
+		p.retryAfter = max(time.Second, min(time.Since(o.StartedAt), time.Until(o.DeadlineAt)))
+	case e.Gated:
+		p.Advice = newOnce("is settled", o)
+	case e.Told:
+		p.Advice = "The same request again is taken for another one, and sent. Look at this one first: " + show(o)
+	case sent:
+		advice := p.Advice
+		p = newProblem("outcome_unknown", http.StatusBadGateway, "It was sent, and no whole answer came", "It may have taken effect.").about(o)
+		if p.Advice = advice; lost.Class == ledger.ClassTimeout || lost.Class == ledger.ClassDeadline {
+			p.Status = http.StatusGatewayTimeout
+		}
 	}
-	return "Do not send it under another key. The same request again gets the answer when the doubt is settled; look at it: " + show(e.Operation)
+	return p
 }
 
 // newOnce is the advice about what has the same input under another key: who only sends

@@ -23,18 +23,14 @@ func sentBy(t *testing.T, client *http.Client, s *shop, path, key string, header
 	if err == nil {
 		resp.Body.Close()
 	}
-	var (
-		doubt  *record.DoubtError
-		caller *record.CallerError
-	)
 	switch {
 	case s.effects.Load() > n:
 		return "sent"
 	case err == nil && resp.Header.Get(HeaderReplayed) == "true":
 		return "replayed"
-	case errors.As(err, &caller):
+	case record.In(err).Answer == ledger.AnswerNotYours:
 		return "other_caller"
-	case errors.As(err, &doubt):
+	case record.In(err).Answer == ledger.AnswerInDoubt:
 		return "held"
 	}
 	return fmt.Sprint(err)

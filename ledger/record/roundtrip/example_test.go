@@ -2,7 +2,6 @@ package roundtrip_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -11,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"indoubt/ledger"
 	"indoubt/ledger/open"
 	"indoubt/ledger/record"
 	"indoubt/ledger/record/roundtrip"
@@ -47,8 +47,7 @@ func ExampleTransport() {
 		req.Header.Set("Authorization", "Bearer …") // never stored
 		req.Header.Set("Idempotency-Key", "INV-1042")
 		resp, err := client.Do(req)
-		var doubt *record.DoubtError
-		if errors.As(err, &doubt) {
+		if doubt := record.In(err); doubt.Answer == ledger.AnswerInDoubt {
 			fmt.Println("it may have landed, do not send it again:", doubt.Operation.ID)
 			return
 		}

@@ -226,16 +226,17 @@ func (x *exchange) response(body io.ReadCloser) *http.Response {
 func (x *exchange) conclude(a ledger.Answer, body []byte) head {
 	o, err := x.settle(a)
 	x.whole = true
+	doubt := ledger.BeginResult{Answer: ledger.AnswerInDoubt, Operation: o}
 	h := head{again: err == nil && !x.gone.Load(), answer: a}
 	switch {
 	case a.Status != 0 && a.Err == nil: // the truth, also where the ledger could not take it
 		h.resp = x.response(io.NopCloser(bytes.NewReader(body))) //nolint:bodyclose // the caller closes it
 	case x.outcome.Outcome == ledger.OutcomeFailed && o.State != ledger.Failed: // an earlier attempt is in doubt
-		h.err = &record.DoubtError{Operation: o, Err: a.Err}
+		h.err = &record.AnswerError{BeginResult: doubt, Err: a.Err}
 	case x.outcome.Outcome == ledger.OutcomeFailed:
 		h.err = &record.FailedError{Operation: o, Proof: x.outcome.Proof, Err: a.Err}
 	default:
-		h.err = &record.DoubtError{Operation: o, Err: &LostError{x.outcome.ErrorClass, a.Err}}
+		h.err = &record.AnswerError{BeginResult: doubt, Err: &LostError{x.outcome.ErrorClass, a.Err}}
 	}
 	return h
 }

@@ -58,8 +58,7 @@ const DefaultMaxRequest = 10 << 20
 // What is known to have had no effect for a reason that may pass is tried again
 // within the kind's retry.max, each time as an attempt of its own.
 //
-// Errors: *DoubtError (with a *LostError in it when it was sent just now),
-// *BusyError, *ReusedError, *RefusedError, *CallerError, *DoneError; and where nothing was sent
+// Errors: *record.AnswerError (with a *LostError in it when it was sent just now); and where nothing was sent
 // and the same may be asked for again *FailedError and *NotTakenError. A *StrangerError is around
 // one where who asks may be another caller than who asked before.
 type Transport struct {
@@ -363,7 +362,7 @@ func builtinKind(req *http.Request) string {
 	return "http." + host + "." + method
 }
 
-// LostError is inside the *DoubtError for a request that was sent just now: no
+// LostError is inside the *record.AnswerError for a request that was sent just now: no
 // answer came that tells what became of it.
 type LostError struct {
 	Class ledger.ErrorClass
@@ -372,15 +371,6 @@ type LostError struct {
 
 func (e *LostError) Error() string { return e.Err.Error() }
 func (e *LostError) Unwrap() error { return e.Err }
-
-// DoneError says that nothing was sent, because it is done already, and that
-// there is no answer to repeat: a read or a person settled it, or the answer was
-// too long to be kept, or held a secret.
-type DoneError struct{ Operation ledger.Operation }
-
-func (e *DoneError) Error() string {
-	return fmt.Sprintf("%s %s: it is done, and there is no answer to repeat", e.Operation.Kind, e.Operation.ID)
-}
 
 // NotTakenError says why nothing of a request was recorded or sent. The same may be asked for
 // again.

@@ -111,24 +111,22 @@ func TestTransportErrors(t *testing.T) {
 		}
 		return err
 	}
-	var doubt *record.DoubtError
 	var lost *LostError
-	if err := do("/cut", "k-1"); !errors.As(err, &doubt) || !errors.As(err, &lost) || lost.Class != ledger.ClassEOF {
+	first := do("/cut", "k-1")
+	if err := first; record.In(err).Answer != ledger.AnswerInDoubt || !errors.As(err, &lost) || lost.Class != ledger.ClassEOF {
 		t.Errorf("%v", err)
 	}
-	id := doubt.Operation.ID
+	id := record.In(first).Operation.ID
 	lost = nil
-	if err := do("/cut", "k-1"); !errors.As(err, &doubt) || errors.As(err, &lost) || doubt.Operation.ID != id {
+	if err := do("/cut", "k-1"); record.In(err).Answer != ledger.AnswerInDoubt || errors.As(err, &lost) || record.In(err).Operation.ID != id {
 		t.Errorf("%v", err)
 	}
-	var reused *record.ReusedError
-	if err := do("/other", "k-1"); !errors.As(err, &reused) {
+	if err := do("/other", "k-1"); record.In(err).Answer != ledger.AnswerKeyReused {
 		t.Errorf("%v", err)
 	}
 	go func() { _ = do("/stay", "k-2") }()
 	eventually(t, "the one in flight", func() bool { return s.effects.Load() == 2 })
-	var busy *record.BusyError
-	if err := do("/stay", "k-2"); !errors.As(err, &busy) {
+	if err := do("/stay", "k-2"); record.In(err).Answer != ledger.AnswerInProgress {
 		t.Errorf("%v", err)
 	}
 	var key *NotTakenError

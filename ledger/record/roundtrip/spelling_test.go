@@ -2,7 +2,6 @@ package roundtrip
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -108,8 +107,7 @@ func TestAPathIsReplacedInAnotherSpelling(t *testing.T) {
 }
 
 func asDoubt(err error) bool {
-	var doubt *record.DoubtError
-	return errors.As(err, &doubt)
+	return record.In(err).Answer == ledger.AnswerInDoubt
 }
 
 // A person sends what was recorded: to the host as it was written.

@@ -95,7 +95,9 @@ func (w *httpWrite) do() (*http.Response, error) {
 				}
 				return nil, context.Cause(ctx)
 			case <-time.After(deliveryPatience):
-				return nil, &record.BusyError{Operation: res.Operation, Gated: res.Gated}
+				busy := res.BeginResult
+				busy.Answer = ledger.AnswerInProgress
+				return nil, &record.AnswerError{BeginResult: busy}
 			}
 		}
 		if res.Answer != ledger.AnswerBegun {
@@ -344,16 +346,21 @@ func (w *httpWrite) notSent(res ledger.BeginResult) (*http.Response, error) {
 	if err != nil {
 		report.Why = err.Error()
 		w.report(report)
-		return nil, &DoneError{res.Operation}
+		return nil, finished(res.Operation)
 	}
 	stored := cmp.Or(outcome.WholeAnswer(rec), outcome.FoundAnswer(rec))
 	if stored == nil {
 		w.report(report)
-		return nil, &DoneError{rec.Operation}
+		return nil, finished(rec.Operation)
 	}
 	report.What, report.Status = "replayed", stored.Status
 	w.report(report)
 	return replay(stored, w.req, rec.Operation.ID), nil
+}
+
+// finished is the error for an operation without an answer to repeat.
+func finished(o ledger.Operation) error {
+	return &record.AnswerError{BeginResult: ledger.BeginResult{Answer: ledger.AnswerFinished, Operation: o}}
 }
 
 // replay makes a stored answer an answer again.
