@@ -165,6 +165,9 @@ func begin(rec *Record, req BeginRequest) (BeginResult, Change, error) {
 		return beginNew(rec, req, false)
 	}
 	o := rec.Operation
+	if !req.SentAt.IsZero() && !rec.Expired(req.SentAt) { // it stands for what was sent
+		return BeginResult{Answer: AnswerRefused, Operation: o}, Change{}, nil
+	}
 	var passed Change // of a deadline that is not written down yet
 	told := func(a BeginAnswer, why string) (BeginResult, Change, error) {
 		return BeginResult{Answer: a, Operation: o, Why: why}, passed, nil

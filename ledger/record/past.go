@@ -3,7 +3,6 @@ package record
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"indoubt/ledger"
@@ -51,16 +50,18 @@ func (r *Recorder) TakeOver(ctx context.Context, p Past, rehearse bool) (TakenOv
 			return "", ledger.Operation{}, err
 		}
 	}
-	res, err := r.beginAs(ctx, recording{Store: r.store, price: rule.Price, onlyNew: true, sentAt: p.SentAt}, rule, req)
-	switch {
-	case errors.Is(err, errNotNew):
-		return r.standsFor(ctx, req)
+	res, err := r.beginAs(ctx, recording{r.store, rule.Price}, rule, req)
+	switch o := res.Operation; {
 	case err != nil:
-		return "", ledger.Operation{}, err
+		return "", o, err
+	case res.Answer != ledger.AnswerBegun && o.ID == req.OperationID: // rehearsed, or begun elsewhere a moment ago
+		return TakenKnown, o, nil
+	case res.Answer != ledger.AnswerBegun && o.AsksElse(req):
+		return TakenReuse, o, nil
 	case res.Answer != ledger.AnswerBegun:
-		return TakenKnown, res.Operation, nil
+		return TakenKey, o, nil
 	case rehearse:
-		return TakenNew, res.Operation, nil
+		return TakenNew, o, nil
 	}
 	r.AddSecrets(req.AttemptID, secrets...)
 	defer r.forget(req.AttemptID)
@@ -68,19 +69,4 @@ func (r *Recorder) TakeOver(ctx context.Context, p Past, rehearse bool) (TakenOv
 		Error: p.Error, Status: -1}
 	applied, err := r.Settle(ctx, settled)
 	return TakenNew, applied.After, err
-}
-
-// standsFor says what the operation is that has the key of a request.
-func (r *Recorder) standsFor(ctx context.Context, req ledger.BeginRequest) (TakenOver, ledger.Operation, error) {
-	rec, err := r.store.Read(ctx, ledger.Locator{Kind: req.Kind, Scope: req.Scope, Key: req.Key, Skip: ledger.AllParts})
-	o := rec.Operation
-	switch {
-	case err != nil:
-		return "", o, fmt.Errorf("record %s: %w", req.Kind, err)
-	case o.ID == req.OperationID: // rehearsed, or begun elsewhere a moment ago
-		return TakenKnown, o, nil
-	case o.AsksElse(req):
-		return TakenReuse, o, nil
-	}
-	return TakenKey, o, nil
 }

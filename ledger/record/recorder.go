@@ -204,7 +204,7 @@ func (r *Recorder) begin(ctx context.Context, w Request, rule KindRule, req ledg
 	if err != nil {
 		return ledger.BeginResult{}, err
 	}
-	return r.beginAs(ctx, recording{Store: r.store, price: rule.Price}, rule, req)
+	return r.beginAs(ctx, recording{r.store, rule.Price}, rule, req)
 }
 
 // beginAs asks under the key of the request.
@@ -241,27 +241,16 @@ func (r *Recorder) beginAs(ctx context.Context, store recording, rule KindRule, 
 	return res, nil
 }
 
-// errNotNew says that a key has an operation.
-var errNotNew = errors.New("there is an operation under this key")
-
 // recording is the store as a begin sees it. What a policy says of the new
 // operation is written in the transaction that begins it.
 type recording struct {
 	ledger.Store
-	price   func(ledger.Record) ledger.Pricing
-	onlyNew bool      // errNotNew for a key that is in use
-	sentAt  time.Time // with onlyNew: a key that was over then is not
+	price func(ledger.Record) ledger.Pricing
 }
 
 // Change applies the rule of a begin.
 func (s recording) Change(ctx context.Context, at ledger.Locator, changeID string, rule ledger.Rule) (ledger.Applied, error) {
-	if s.onlyNew {
-		at.Skip = ledger.AllParts // the rule sees no record that is there
-	}
 	return s.Store.Change(ctx, at, changeID, func(rec *ledger.Record) (ledger.Change, error) {
-		if s.onlyNew && rec.Found && (s.sentAt.IsZero() || !rec.Expired(s.sentAt)) {
-			return ledger.Change{}, errNotNew
-		}
 		after := *rec
 		c, err := rule(rec)
 		if err != nil || c.Operation == nil || c.Operation.State != ledger.Pending || s.price == nil {
