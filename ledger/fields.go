@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -11,7 +10,7 @@ import (
 // Fields are the values at paths of an input, by "input." and the path. A missing or
 // null one is an error: what is told apart by them would be made one.
 func Fields(input json.RawMessage, paths []string) (map[string]any, error) {
-	data, err := decoded(input)
+	data, err := DecodeJSON(input)
 	if err != nil {
 		return nil, fmt.Errorf("there is no input to take %s from", strings.Join(paths, ", "))
 	}
@@ -28,7 +27,7 @@ func Fields(input json.RawMessage, paths []string) (map[string]any, error) {
 
 // Part is the value at one path of an input.
 func Part(input json.RawMessage, path string) (json.RawMessage, error) {
-	data, err := decoded(input)
+	data, err := DecodeJSON(input)
 	if err != nil {
 		return nil, fmt.Errorf("there is no input to take %s from", path)
 	}
@@ -36,13 +35,6 @@ func Part(input json.RawMessage, path string) (json.RawMessage, error) {
 		return nil, err
 	}
 	return EncodeJSON(data), nil
-}
-
-func decoded(input json.RawMessage) (data any, err error) {
-	dec := json.NewDecoder(bytes.NewReader(input))
-	dec.UseNumber()
-	err = dec.Decode(&data)
-	return data, err
 }
 
 // Digest is a short one (hex) of values, the same for values that Fingerprint takes

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -57,29 +58,22 @@ func (h Handle) Attempt(ctx context.Context, s interface {
 	if rec.Operation.ID != h.Operation { // it was found by a part of its id
 		return Attempt{}, ErrNotFound
 	}
-	const page = 1000
-	q := HistoryQuery{Operation: h.Operation, Newest: true, Limit: page}
-	for {
-		events, err := s.History(ctx, q)
-		if err != nil {
-			return Attempt{}, err
+	events, err := s.History(ctx, HistoryQuery{Operation: h.Operation, Newest: true, Limit: math.MaxInt32})
+	for _, e := range events {
+		var of struct{ Attempt string }
+		if e.ID != h.Change || e.Verb != "begin" || json.Unmarshal(e.Detail, &of) != nil {
+			continue
 		}
-		for _, e := range events {
-			var of struct{ Attempt string }
-			if e.ID != h.Change || e.Verb != "begin" || json.Unmarshal(e.Detail, &of) != nil {
-				continue
-			}
-			if a := rec.Attempt(of.Attempt); a != nil && a.N == h.N {
-				return *a, nil
-			}
+		if a := rec.Attempt(of.Attempt); a != nil && a.N == h.N {
+			return *a, nil
 		}
-		if len(events) < page {
-			return Attempt{}, &RefusedError{Verb: "settle",
-				Why:  fmt.Sprintf("this is not the handle that the begin of attempt %d of %s gave", h.N, h.Operation),
-				Hint: "pass on the word that `indoubt begin` printed, whole"}
-		}
-		q.Before = events[len(events)-1].Seq
 	}
+	if err == nil {
+		err = &RefusedError{Verb: "settle",
+			Why:  fmt.Sprintf("this is not the handle that the begin of attempt %d of %s gave", h.N, h.Operation),
+			Hint: "pass on the word that `indoubt begin` printed, whole"}
+	}
+	return Attempt{}, err
 }
 
 // PublicID is what others are shown as the id of an event. That of a begin is part of a

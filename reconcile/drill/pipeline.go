@@ -93,7 +93,7 @@ func (w *World) hire(name string) (*pipeline, error) {
 			f := flightOf(r.Context())
 			return f.ID, f.Token
 		},
-		Sender: &transmit.Sender{Dial: p.dial},
+		Sender: transmit.Sender{Dial: p.dial},
 	}
 	return p, nil
 }

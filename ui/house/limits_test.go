@@ -55,7 +55,7 @@ var long = map[string]int{
 	"ledger/postgres":         57,
 	"ledger/record":           15,
 	"ledger/record/command":   5,
-	"ledger/record/httpproxy": 9,
+	"ledger/record/httpproxy": 7,
 	"ledger/record/mcpproxy":  18,
 	"ledger/record/roundtrip": 15,
 	"ledger/redact":           13,

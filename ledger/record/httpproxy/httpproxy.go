@@ -67,7 +67,7 @@ func New(o Options) (*Proxy, error) {
 		hosts: append([]string{o.Upstream.Hostname()}, o.Hosts...), room: make(chan struct{}, mostRequests)}
 	p.transport = &roundtrip.Transport{
 		Recorder: o.Recorder, Scope: o.Scope, RequireKey: o.RequireKey, MaxRequest: o.MaxRequest, Report: o.Report,
-		Sender: &transmit.Sender{TLS: o.TLS}, Reads: p.reads,
+		Sender: transmit.Sender{TLS: o.TLS}, Reads: p.reads,
 		Undelivered: func(req *http.Request, operationID string) {
 			if d, ok := req.Context().Value(deliveryKey{}).(*delivery); ok {
 				d.operationID = operationID
@@ -196,7 +196,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case p.room <- struct{}{}:
 		defer func() { <-p.room }()
 	default:
-		problemOf(&roundtrip.NotTakenError{Code: "busy", Why: "too many requests are under way"}).write(w)
+		problemOf(&roundtrip.NotTakenError{Problem: "busy", Why: "too many requests are under way"}).write(w)
 		return
 	}
 	if refusal := p.notPassed(r); refusal != nil {

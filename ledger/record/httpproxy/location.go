@@ -1,9 +1,12 @@
 package httpproxy
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
 	"strings"
+
+	"indoubt/ledger/wire/transmit"
 )
 
 // located are the headers of an answer that name an address to which the client may write
@@ -41,25 +44,9 @@ func comeBack(h http.Header, upstream *url.URL) {
 // sameServer reports whether an address leads to the server that the upstream is, by
 // whatever scheme.
 func sameServer(u, upstream *url.URL) bool {
-	if !strings.EqualFold(strings.TrimSuffix(u.Hostname(), "."), strings.TrimSuffix(upstream.Hostname(), ".")) {
-		return false
-	}
-	if u.Port() == "" && upstream.Port() == "" {
-		return true
-	}
-	return portOf(u, upstream) == portOf(upstream, upstream) || u.Scheme != upstream.Scheme && defaultPort(u) && defaultPort(upstream)
-}
-
-func portOf(u, upstream *url.URL) string {
-	switch {
-	case u.Port() != "":
-		return u.Port()
-	case u.Scheme == "https", u.Scheme == "" && upstream.Scheme == "https":
-		return "443"
-	}
-	return "80"
-}
-
-func defaultPort(u *url.URL) bool {
-	return u.Port() == "" || u.Scheme == "http" && u.Port() == "80" || u.Scheme == "https" && u.Port() == "443"
+	to := *u
+	to.Scheme = cmp.Or(u.Scheme, upstream.Scheme)
+	bare := u.Port() == "" && upstream.Port() == ""
+	return bare && strings.EqualFold(strings.TrimSuffix(u.Hostname(), "."), strings.TrimSuffix(upstream.Hostname(), ".")) ||
+		transmit.Spelled(&to).Host == transmit.Spelled(upstream).Host
 }

@@ -4,9 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -102,31 +102,50 @@ func (p *problem) write(w http.ResponseWriter) {
 	_, _ = w.Write(body)
 }
 
-// notTaken are the problems of what was neither recorded nor sent, by their codes.
-var notTaken = map[string]struct {
-	status      int
-	title, says string
-}{
-	"key_missing":   {http.StatusBadRequest, "This write needs an Idempotency-Key", "%s"},
-	"key_malformed": {http.StatusBadRequest, "The Idempotency-Key is none", "%s"},
-	"bad_request":   {http.StatusBadRequest, "This request is not taken", "Nothing was recorded or sent: %s."},
-	"too_large":     {http.StatusRequestEntityTooLarge, "The body is too long to be recorded", "%s"},
-	"busy":          {http.StatusServiceUnavailable, "Too much is under way at once", "Nothing was recorded or sent: %s."},
-	"not_recorded":  {http.StatusServiceUnavailable, "The write could not be recorded, so it was not sent", "%s"},
+func (p *problem) advise(advice string) *problem {
+	p.Advice = advice
+	return p
+}
+
+// problems are those of what was not taken, and of what the ledger answers. %s is why.
+var problems = []*problem{
+	newProblem("key_missing", http.StatusBadRequest, "This write needs an Idempotency-Key", "%s"),
+	newProblem("key_malformed", http.StatusBadRequest, "The Idempotency-Key is none", "%s"),
+	newProblem("bad_request", http.StatusBadRequest, "This request is not taken", "Nothing was recorded or sent: %s."),
+	newProblem("too_large", http.StatusRequestEntityTooLarge, "The body is too long to be recorded", "%s"),
+	newProblem("busy", http.StatusServiceUnavailable, "Too much is under way at once", "Nothing was recorded or sent: %s."),
+	newProblem("not_recorded", http.StatusServiceUnavailable, "The write could not be recorded, so it was not sent", "%s"),
+	newProblem("in_doubt", http.StatusConflict, "An earlier attempt is in doubt", "It may have taken effect; nothing was sent now.").
+		advise("Do not send it under another key. The same request again gets the answer when the doubt is settled; look at it: "),
+	newProblem("in_progress", http.StatusConflict, "The same write is in flight", "Nothing was sent now.").
+		advise("Send the same again then: it gets the answer of the one in flight."),
+	newProblem("key_reused", http.StatusUnprocessableEntity, "The Idempotency-Key belongs to another request", "Nothing was sent.").
+		advise("Use a new key for a new request, and the same request under the same key."),
+	newProblem("other_caller", http.StatusConflict, "The same request came with another %s",
+		"It may be another caller's, so that its answer is not given away; nothing was sent now.").advise("For another request use a new key."),
+	newProblem("refused", http.StatusConflict, "It is not to be sent", "%s").advise("Look at it: "),
+	newProblem("finished", http.StatusConflict, "It is done already, and there is no answer to repeat", "Nothing was sent now.").
+		advise("Take it as done; its effect is named by the receipt where there is one. Look at it: "),
+}
+
+// because is the problem of a code.
+func because(code, why string) *problem {
+	p := *problems[slices.IndexFunc(problems, func(p *problem) bool { return p.Code == code })]
+	p.Title, p.Detail = strings.ReplaceAll(p.Title, "%s", why), strings.ReplaceAll(p.Detail, "%s", why)
+	return &p
 }
 
 func problemOfNotTaken(e *roundtrip.NotTakenError) *problem {
-	as, why := notTaken[e.Code], e.Why
-	again := time.Second
-	if e.Code == "not_recorded" {
+	why, again := e.Why, time.Second
+	if e.Problem == "not_recorded" {
 		again = 5 * time.Second
 		if why = record.ToCaller(e.Err); errors.Is(e, roundtrip.ErrShutdown) {
 			why = e.Err.Error()
 		}
 	}
-	p := newProblem(e.Code, as.status, as.title, fmt.Sprintf(as.says, why))
+	p := because(e.Problem, why)
 	switch {
-	case e.Code == "bad_request" && e.Err != nil:
+	case e.Problem == "bad_request" && e.Err != nil:
 		p.Title, p.Detail = "The request could not be read to its end", "Nothing was recorded or sent."
 		if errors.Is(e, os.ErrDeadlineExceeded) {
 			p.Title, p.Status = "The request did not come to its end", http.StatusRequestTimeout
@@ -170,29 +189,13 @@ func meaning(err error) *problem {
 	return p
 }
 
-// answers are the problems of what the ledger answers, which are their codes.
-var answers = map[ledger.BeginAnswer]struct{ title, detail, advice string }{
-	ledger.AnswerInDoubt: {"An earlier attempt is in doubt", "It may have taken effect; nothing was sent now.",
-		"Do not send it under another key. The same request again gets the answer when the doubt is settled; look at it: "},
-	ledger.AnswerInProgress: {"The same write is in flight", "Nothing was sent now.", "Send the same again then: it gets the answer of the one in flight."},
-	ledger.AnswerKeyReused: {"The Idempotency-Key belongs to another request", "Nothing was sent.",
-		"Use a new key for a new request, and the same request under the same key."},
-	ledger.AnswerNotYours: {"The same request came with another %s", "It may be another caller's, so that its answer is not given away; nothing was sent now.",
-		"For another request use a new key."},
-	ledger.AnswerRefused: {"It is not to be sent", "%s", "Look at it: "},
-	ledger.AnswerFinished: {"It is done already, and there is no answer to repeat", "Nothing was sent now.",
-		"Take it as done; its effect is named by the receipt where there is one. Look at it: "},
-}
-
 func problemOfAnswer(e *record.AnswerError) *problem {
-	as, o := answers[e.Answer], e.Operation
-	p := newProblem(string(e.Answer), http.StatusConflict, strings.ReplaceAll(as.title, "%s", e.Why), strings.ReplaceAll(as.detail, "%s", e.Why)).about(o)
-	if p.Advice = as.advice; strings.HasSuffix(p.Advice, ": ") {
+	o := e.Operation
+	p := because(string(e.Answer), e.Why).about(o)
+	if strings.HasSuffix(p.Advice, ": ") {
 		p.Advice += show(o)
 	}
 	switch lost, sent := errors.AsType[*roundtrip.LostError](e); {
-	case e.Answer == ledger.AnswerKeyReused:
-		p.Status = http.StatusUnprocessableEntity
 	case e.Answer == ledger.AnswerNotYours:
 		p.Receipt = ""
 	case e.Answer == ledger.AnswerInProgress && e.Gated:

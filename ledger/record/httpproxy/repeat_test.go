@@ -137,7 +137,7 @@ func TestKnownFailuresAreTriedAgain(t *testing.T) {
 				need.OK(t, w.store.Hold(t.Context(), ledger.Hold{Scope: "all", Actor: ledger.Actor{Name: "maya"}, Reason: "stop", ChangeID: ledger.NewID()}))
 			}
 			dials := 0
-			w.proxy.transport.Sender = &transmit.Sender{Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+			w.proxy.transport.Sender = transmit.Sender{Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
 				if dials++; dials == 1 {
 					return nil, &net.OpError{Op: "dial", Net: network, Err: &net.DNSError{Err: "no such host", Name: address}}
 				}

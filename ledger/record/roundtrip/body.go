@@ -69,7 +69,7 @@ func (s *spooled) grow(ctx context.Context, size int64) error {
 			case <-ctx.Done():
 				return context.Cause(ctx)
 			case <-timeout.C:
-				return &NotTakenError{Code: "busy", Why: "the bodies of other requests take all the memory there is for them"}
+				return &NotTakenError{Problem: "busy", Why: "the bodies of other requests take all the memory there is for them"}
 			}
 		}
 		s.took += more
@@ -131,11 +131,11 @@ func (s *spooled) read(req *http.Request, bound int64) error {
 }
 
 func tooLarge(bound int64) error {
-	return &NotTakenError{Code: "too_large", Why: fmt.Sprintf("A write's body may be %d bytes long; nothing was sent.", bound)}
+	return &NotTakenError{Problem: "too_large", Why: fmt.Sprintf("A write's body may be %d bytes long; nothing was sent.", bound)}
 }
 
 // unread is the error for a request that could not be read to its end.
-func unread(err error) error { return &NotTakenError{Code: "bad_request", Err: err} }
+func unread(err error) error { return &NotTakenError{Problem: "bad_request", Err: err} }
 
 // isRecorded reports whether a header has a part in what is recorded: it names the
 // request, its caller or its source, or says what is written.

@@ -42,7 +42,7 @@ func TestWhatBodiesHoldTogetherIsBounded(t *testing.T) {
 		var overload *NotTakenError
 		for _, length := range []int64{int64(len(large)), -1} {
 			began, before := time.Now(), tr.bodies.used
-			if _, err := read(tr, large, length); !errors.As(err, &overload) || overload.Code != "busy" || time.Since(began) < roomPatience || tr.bodies.used != before {
+			if _, err := read(tr, large, length); !errors.As(err, &overload) || overload.Problem != "busy" || time.Since(began) < roomPatience || tr.bodies.used != before {
 				t.Errorf("length %d: %v, %d bytes are taken", length, err, tr.bodies.used-before)
 			}
 		}

@@ -81,7 +81,7 @@ func (x *exchange) run(ctx, base context.Context) head {
 // exchange sends, tells the head of the answer, and stays until it is settled.
 func (x *exchange) exchange(ctx, base context.Context, out *http.Request, heads chan<- head) {
 	until := x.begun.Until
-	reply, a := x.w.t.sender().Open(out, transmit.Limits{Deadline: time.Now().Add(until.Left()), MaxBody: outcome.MaxJudged})
+	reply, a := x.w.t.Sender.Open(out, transmit.Limits{Deadline: time.Now().Add(until.Left()), MaxBody: outcome.MaxJudged})
 	if reply == nil {
 		heads <- x.conclude(a, nil)
 		return

@@ -43,7 +43,7 @@ func givenKey(h http.Header, name string) (string, error) {
 	return key, nil
 }
 
-func malformed(why string) error { return &NotTakenError{Code: "key_malformed", Why: why} }
+func malformed(why string) error { return &NotTakenError{Problem: "key_malformed", Why: why} }
 
 // quotedText reads a structured string and gives what follows it.
 func quotedText(s string) (text, rest string, ok bool) {

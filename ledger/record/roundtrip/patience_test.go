@@ -39,7 +39,7 @@ func TestI1_AClientDoesNotWaitForALedgerThatHangs(t *testing.T) {
 			began := time.Now()
 			_, err := tr.RoundTrip(order(t.Context(), "http://127.0.0.1:1/orders", key)) //nolint:bodyclose // there is none
 			var not *NotTakenError
-			need.That(t, errors.As(err, &not) && not.Code == "not_recorded", "key %q: %v", key, err)
+			need.That(t, errors.As(err, &not) && not.Problem == "not_recorded", "key %q: %v", key, err)
 			need.Equal(t, time.Since(began), record.StoreDeadline, "it took")
 		})
 	}

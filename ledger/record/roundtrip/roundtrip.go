@@ -69,7 +69,7 @@ type Transport struct {
 	Scope      string            // of keys, in the place of the caller's credential
 	RequireKey bool              // a write without a key is refused, where the policy makes none
 	MaxRequest int64             // bytes of a body; DefaultMaxRequest when 0
-	Sender     *transmit.Sender  // of writes
+	Sender     transmit.Sender   // of writes
 	Reads      http.RoundTripper // of what is not recorded; http.DefaultTransport when nil
 	// IDs are the id and the token of the operation that a request may be; nil makes them at random.
 	IDs func(*http.Request) (id, token string)
@@ -241,13 +241,6 @@ func (t *Transport) reads() http.RoundTripper {
 	return http.DefaultTransport
 }
 
-func (t *Transport) sender() *transmit.Sender {
-	if t.Sender != nil {
-		return t.Sender
-	}
-	return new(transmit.Sender)
-}
-
 // classify tells the kind of a request, and whether it is recorded. A method
 // counts as safe only as it is spelled in RFC 9110, and a path that the policy
 // calls a read only where it cannot be read as another one: what is not known to
@@ -375,22 +368,22 @@ func (e *LostError) Unwrap() error { return e.Err }
 // NotTakenError says why nothing of a request was recorded or sent. The same may be asked for
 // again.
 type NotTakenError struct {
-	Code string // key_missing, key_malformed, bad_request, too_large, busy or not_recorded
-	Why  string // "" where Err says it
-	Err  error
+	Problem string // key_missing, key_malformed, bad_request, too_large, busy or not_recorded
+	Why     string // "" where Err says it
+	Err     error
 }
 
 func (e *NotTakenError) Error() string {
 	if e.Err != nil {
-		return e.Code + ": " + e.Err.Error()
+		return e.Problem + ": " + e.Err.Error()
 	}
-	return e.Code + ": " + e.Why
+	return e.Problem + ": " + e.Why
 }
 
 func (e *NotTakenError) Unwrap() error { return e.Err }
 
 // notRecorded is the error where the ledger could not be written.
-func notRecorded(err error) error { return &NotTakenError{Code: "not_recorded", Err: err} }
+func notRecorded(err error) error { return &NotTakenError{Problem: "not_recorded", Err: err} }
 
 // unfit is the error for what a request has that keeps it from being passed.
-func unfit(why string) error { return &NotTakenError{Code: "bad_request", Why: why} }
+func unfit(why string) error { return &NotTakenError{Problem: "bad_request", Why: why} }

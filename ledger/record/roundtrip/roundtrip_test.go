@@ -130,7 +130,7 @@ func TestTransportErrors(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	var key *NotTakenError
-	if err := do("/", "a b"); !errors.As(err, &key) || key.Code != "key_malformed" {
+	if err := do("/", "a b"); !errors.As(err, &key) || key.Problem != "key_malformed" {
 		t.Errorf("%v", err)
 	}
 	var failed *record.FailedError
@@ -139,7 +139,7 @@ func TestTransportErrors(t *testing.T) {
 	}
 	m.Break(errors.New("disk full"))
 	var unrecorded *NotTakenError
-	if err := do("/", "k-4"); !errors.As(err, &unrecorded) || unrecorded.Code != "not_recorded" {
+	if err := do("/", "k-4"); !errors.As(err, &unrecorded) || unrecorded.Problem != "not_recorded" {
 		t.Errorf("%v", err)
 	}
 	m.Break(nil)

@@ -56,7 +56,7 @@ func TestI4_TheSameRequestInAnotherSpelling(t *testing.T) {
 					}
 				})
 				tr, client, m := testTransport(t, record.KindRule{})
-				tr.Sender = &transmit.Sender{Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+				tr.Sender = transmit.Sender{Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
 					return new(net.Dialer).DialContext(ctx, network, s.Listener.Addr().String())
 				}}
 				send := func(one sending, key string) error {
@@ -114,7 +114,7 @@ func asDoubt(err error) bool {
 func TestWhatIsRecordedIsSpelledAsItWasSent(t *testing.T) {
 	s := newShop(t, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
 	tr, client, m := testTransport(t, record.KindRule{})
-	tr.Sender = &transmit.Sender{Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+	tr.Sender = transmit.Sender{Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, network, s.Listener.Addr().String())
 	}}
 	_, err := client.Post("http://shop.example.:80/a?", "application/json", strings.NewReader(`{"a":1}`))

@@ -50,8 +50,8 @@ func (w *httpWrite) do() (*http.Response, error) {
 	}
 	if err != nil {
 		what := "bad_request"
-		if taken := (*NotTakenError)(nil); errors.As(err, &taken) && taken.Code == "not_recorded" {
-			what = taken.Code
+		if taken := (*NotTakenError)(nil); errors.As(err, &taken) && taken.Problem == "not_recorded" {
+			what = taken.Problem
 		}
 		w.report(Report{What: what, Why: err.Error()})
 		return nil, err
@@ -74,7 +74,7 @@ func (w *httpWrite) do() (*http.Response, error) {
 		var none *record.NoKeyError
 		if errors.As(err, &none) {
 			w.report(Report{What: "bad_request", Why: err.Error()})
-			return nil, &NotTakenError{Code: "key_missing", Why: err.Error()}
+			return nil, &NotTakenError{Problem: "key_missing", Why: err.Error()}
 		}
 		if err != nil {
 			w.report(Report{What: "not_recorded", Why: err.Error()})
@@ -213,7 +213,7 @@ func (w *httpWrite) readKey() (err error) {
 		}
 	}
 	if err == nil && w.key == "" && w.t.RequireKey && len(w.rule.KeyFrom) == 0 {
-		err = &NotTakenError{Code: "key_missing", Why: "it is missing, and no key is made for " + w.kind}
+		err = &NotTakenError{Problem: "key_missing", Why: "it is missing, and no key is made for " + w.kind}
 	}
 	return err
 }
