@@ -70,7 +70,7 @@ func (g GrantRequest) allow(rec *Record) (Change, error) {
 			grant.Related = append(grant.Related, rel.ID)
 		}
 	}
-	why := allowedBecause(g.Basis)
+	why := allowedBecause[g.Basis]
 	if grant.Reason != "" {
 		why += ": " + grant.Reason
 	}
@@ -215,14 +215,9 @@ func (g GrantRequest) beside(rec *Record) error {
 	return nil
 }
 
-func allowedBecause(b Basis) string {
-	switch b {
-	case BasisProof:
-		return "allowed because it did not land"
-	case BasisNotSeen:
-		return "allowed because a check sees others, and not this one"
-	case BasisKeySafe:
-		return "allowed because a second send cannot act twice"
-	}
-	return "without proof, risk taken"
+var allowedBecause = map[Basis]string{
+	BasisProof:        "allowed because it did not land",
+	BasisNotSeen:      "allowed because a check sees others, and not this one",
+	BasisKeySafe:      "allowed because a second send cannot act twice",
+	BasisRiskAccepted: "without proof, risk taken",
 }

@@ -197,18 +197,17 @@ func begin(rec *Record, req BeginRequest) (BeginResult, Change, error) {
 		return told(AnswerFinished, "")
 	case Abandoned:
 		return told(AnswerRefused, fmt.Sprintf("abandoned by %s (%s)", o.Actor, o.Reason))
+	}
+	if passed.Operation != nil {
+		return told(AnswerInDoubt, "")
+	}
+	if g := rec.OpenGrant(); g != nil && g.Version == o.Version {
+		return beginGranted(rec, req, *g)
+	}
+	switch state {
 	case Uncertain:
-		if passed.Operation != nil {
-			return told(AnswerInDoubt, "")
-		}
-		if g := rec.OpenGrant(); g != nil && g.Version == o.Version {
-			return beginGranted(rec, req, *g)
-		}
 		return beginSafe(rec, req)
 	default: // Failed
-		if g := rec.OpenGrant(); g != nil && g.Version == o.Version {
-			return beginGranted(rec, req, *g)
-		}
 		if o.HandsOff {
 			return told(AnswerRefused, fmt.Sprintf("it is recorded as failed, but was said to have landed (%s); a retry needs a person's grant", cmp.Or(o.ConflictNote, o.Reason)))
 		}

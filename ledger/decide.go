@@ -1,8 +1,10 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -108,8 +110,7 @@ func (d Decision) decide(rec *Record) (Change, error) {
 	o := rec.Operation
 	d.Receipts = o.allKnown(d.Receipts)
 	c := Change{}
-	from := o.State
-	if err := d.apply(rec, &o, from); err != nil {
+	if err := d.apply(rec, &o); err != nil {
 		return Change{}, err
 	}
 	// What a check said against it before does not hide a later one that says the
@@ -162,12 +163,8 @@ func (d Decision) check(rec *Record) error {
 	if err := d.Actor.MaySign(string(d.Verb)); err != nil {
 		return err
 	}
-	if strings.TrimSpace(d.Reason) == "" {
-		switch d.Verb {
-		case VerbConfirm, VerbPark, VerbAck: // ack judges by its Truth
-		default:
-			return &RefusedError{Verb: string(d.Verb), Code: "incomplete", Why: "it needs a reason", Hint: "add --reason TEXT"}
-		}
+	if strings.TrimSpace(d.Reason) == "" && !slices.Contains([]Verb{VerbConfirm, VerbPark, VerbAck}, d.Verb) { // ack judges by its Truth
+		return &RefusedError{Verb: string(d.Verb), Code: "incomplete", Why: "it needs a reason", Hint: "add --reason TEXT"}
 	}
 	if d.Verb == VerbNote && d.Version == 0 {
 		return nil
@@ -178,23 +175,25 @@ func (d Decision) check(rec *Record) error {
 	return nil
 }
 
-func (d Decision) apply(rec *Record, o *Operation, from State) error {
-	wrong := func() error { return moved(rec, string(d.Verb), d.Version, true) }
+// startsFrom are the states that a verb changes.
+var startsFrom = map[Verb][]State{
+	VerbConfirm: {Uncertain},
+	VerbDeny:    {Uncertain},
+	VerbAbandon: {Uncertain, Failed},
+	VerbUndo:    {Committed, Failed, Abandoned},
+}
+
+func (d Decision) apply(rec *Record, o *Operation) error {
+	from := o.State
+	if states, bound := startsFrom[d.Verb]; bound && !slices.Contains(states, from) {
+		return moved(rec, string(d.Verb), d.Version, true)
+	}
 	switch d.Verb {
 	case VerbConfirm:
-		if from != Uncertain {
-			return wrong()
-		}
 		d.confirm(rec, o)
 	case VerbDeny:
-		if from != Uncertain {
-			return wrong()
-		}
 		o.State, o.SettledAt = Failed, rec.Now
 	case VerbAbandon:
-		if from != Uncertain && from != Failed {
-			return wrong()
-		}
 		o.abandon(rec.Now)
 	case VerbAck:
 		return d.ack(rec, o)
@@ -203,18 +202,14 @@ func (d Decision) apply(rec *Record, o *Operation, from State) error {
 			return &RefusedError{Verb: "park", Code: "incomplete", Why: "it needs a time that is still to come", Hint: "add --until 2h or --until 06:00"}
 		}
 		if from == Pending || from == Committed && o.Conflict == NoConflict || from == Abandoned {
-			return wrong()
+			return moved(rec, string(d.Verb), d.Version, true)
 		}
 		o.ParkedUntil = d.Until
 	case VerbUndo:
-		if from != Committed && from != Failed && from != Abandoned {
-			return wrong()
+		if from != Abandoned || o.Fact == "" {
+			return undo(rec, o)
 		}
-		if from == Abandoned && o.Fact != "" {
-			o.takeUp()
-			return nil
-		}
-		return undo(rec, o)
+		o.takeUp()
 	case VerbRedact:
 		return d.redact(rec, o)
 	case VerbNote:
@@ -265,15 +260,8 @@ func (d Decision) reason() string {
 		}
 		return strings.TrimSuffix(strings.Join(words, ", ")+": "+r, ": ")
 	}
-	if r != "" {
-		return r
+	if r == "" && d.Verb == VerbConfirm {
+		return strings.TrimSuffix("it landed: "+strings.Join(d.Receipts, ", "), ": ")
 	}
-	switch d.Verb {
-	case VerbConfirm:
-		if len(d.Receipts) > 0 {
-			return "it landed: " + strings.Join(d.Receipts, ", ")
-		}
-		return "it landed"
-	}
-	return string(d.Verb)
+	return cmp.Or(r, string(d.Verb))
 }

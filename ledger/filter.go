@@ -167,15 +167,8 @@ func (f Filter) match(t Term, r Row, now time.Time) bool {
 		of := map[string]string{"id": r.ID, "key": r.Key, "sent_key": r.SentKey, "token": r.Token, "receipt": r.Receipt()}
 		return slices.ContainsFunc(t.Columns(), func(name string) bool { return strings.HasPrefix(of[name], t.Value) })
 	case "kind", "state", "lane", "group", "downstream", "source", "error":
-		is := map[string]string{"kind": r.Kind, "downstream": r.Pricing.Downstream, "source": r.Source.Pipeline, "group": string(r.Group)}[t.Field]
-		switch t.Field {
-		case "state":
-			is = string(r.StateAt(now))
-		case "lane":
-			is = string(r.LaneAt(now))
-		case "error":
-			is = string(r.ErrorAt(now))
-		}
+		is := map[string]string{"kind": r.Kind, "downstream": r.Pricing.Downstream, "source": r.Source.Pipeline, "group": string(r.Group),
+			"state": string(r.StateAt(now)), "lane": string(r.LaneAt(now)), "error": string(r.ErrorAt(now))}[t.Field]
 		return t.Names(is) || t.Field == "downstream" && f.sends(t, r.Kind)
 	case "by":
 		return contains(Signer(r.Actor), r.Hands)

@@ -13,13 +13,8 @@ type HoldScope string
 // Release is the command that lifts a hold on it.
 func (s HoldScope) Release() string {
 	word, name, _ := strings.Cut(string(s), ":")
-	switch word {
-	case "kind":
-		return "indoubt release " + name + " --reason …"
-	case "downstream":
-		return "indoubt release --downstream " + name + " --reason …"
-	}
-	return "indoubt release --all --reason …"
+	what := map[string]string{"kind": name, "downstream": "--downstream " + name, "all": "--all"}[word]
+	return "indoubt release " + what + " --reason …"
 }
 
 // Hold stops every attempt but the first of the operations in its scope, and bulk runs.

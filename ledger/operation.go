@@ -126,17 +126,7 @@ const (
 
 // rank orders conflicts: a graver flag is never replaced by a lesser one.
 func (c Conflict) rank() int {
-	switch c {
-	case Duplicate:
-		return 4
-	case Contradiction:
-		return 3
-	case DifferentConflict:
-		return 2
-	case PossibleDuplicate:
-		return 1
-	}
-	return 0
+	return slices.Index([]Conflict{NoConflict, PossibleDuplicate, DifferentConflict, Contradiction, Duplicate}, c)
 }
 
 // Source is the pipeline or agent that wants an operation, and its run.

@@ -114,9 +114,7 @@ func settleLate(rec *Record, a Attempt, req SettleRequest) Change {
 	}
 	reason := fmt.Sprintf("late answer of attempt %d: %s", a.N, describe(req))
 	switch {
-	case o.State == Pending || o.State == Uncertain:
-		return conclude(rec, o, a, "late", reason, req)
-	case o.State == Committed && req.Outcome == OutcomeCommitted:
+	case o.State.Open(), o.State == Committed && req.Outcome == OutcomeCommitted:
 		return conclude(rec, o, a, "late", reason, req)
 	case o.State == Committed && !allProven(o, with(rec.Attempts, a)):
 		// Another attempt has made it, or may have; this refusal only says that this

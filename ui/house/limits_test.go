@@ -47,7 +47,7 @@ var large = map[string]int{
 // long are the lines of the program that are longer than maxColumns, by package. Each
 // number is what stands.
 var long = map[string]int{
-	"ledger":                  49,
+	"ledger":                  48,
 	"ledger/digestkey":        2,
 	"ledger/ledgertest":       32,
 	"ledger/open":             6,
