@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -94,13 +95,13 @@ func (k *Kind) Late(rec ledger.Record) time.Time {
 func (k rehearser) readCase(ctx context.Context, rec ledger.Record, now time.Time, t Test) TestResult {
 	pages := t.pages
 	if len(pages) == 0 {
-		pages = []caseAnswer{{}}
+		pages = []ledger.Answer{{}}
 	}
 	trial := k.Try(ctx, rec, now, len(pages), func(page int, _ Request, bad error) (ledger.Answer, error) {
 		if page == 1 || errors.As(bad, new(*MissingSecretError)) {
 			bad = nil
 		}
-		return pages[page-1].Answer(k.Read.Via()), bad
+		return answerBy(k.Read.Via(), pages[page-1]), bad
 	})
 	out := TestResult{Test: t, Got: trial.word, Cause: trial.Cause, Why: trial.Reason}
 	for _, page := range trial.Pages {
@@ -113,7 +114,7 @@ func (k rehearser) readCase(ctx context.Context, rec ledger.Record, now time.Tim
 }
 
 func (k rehearser) answerCase(ctx context.Context, rec *ledger.Record, t Test, general []GeneralRule) (got, why string, steps []Step) {
-	saved := caseAnswer{}
+	saved := ledger.Answer{}
 	if len(t.pages) > 0 {
 		saved = t.pages[0]
 	}
@@ -122,7 +123,7 @@ func (k rehearser) answerCase(ctx context.Context, rec *ledger.Record, t Test, g
 	second.ID, second.N, second.Outcome = "01900000-0000-7000-8000-000000000002", 2, ""
 	rec.Attempts = append(rec.Attempts, second)
 	rec.Operation.AttemptCount = 2
-	a := saved.Answer(saved.Via())
+	a := answerBy(cmp.Or(saved.Via, "http"), saved)
 	steps = k.TraceAnswer(ctx, *rec, a)
 	r, err := k.JudgeAnswer(ctx, *rec, a)
 	switch {

@@ -294,7 +294,7 @@ type Test struct {
 	Want  string         // one of testWants
 	Line  int
 
-	pages []caseAnswer // what is answered, page by page
+	pages []ledger.Answer // what is answered, page by page
 }
 
 // Odds is the chance that an operation in doubt landed, with the interval that

@@ -7,58 +7,25 @@ import (
 	"indoubt/ledger"
 )
 
-// caseAnswer is an answer written down, for the cases of `tests:`. A field that a transport does not have is left out.
-type caseAnswer struct {
-	Status int                 // of http; 0 stands for 200
-	Header map[string][]string // canonical names
-	Body   []byte              // of http
-	Exit   int                 // of a command
-	Stdout []byte
-	Stderr []byte
-	Result json.RawMessage   // of a tool call, nil when it answered with an error
-	Error  *ledger.RPCAnswer // of a tool call
-	Rows   json.RawMessage   // of a query
-
-	via string
-}
-
-// Via is the way the answer came as far as it says so: http, command, mcp or sql.
-func (s caseAnswer) Via() string {
-	if s.via == "" {
-		return "http"
-	}
-	return s.via
-}
-
-// Answer is the saved answer as if it had come the given way: http, command, mcp
-// or sql.
-func (s caseAnswer) Answer(via string) ledger.Answer {
-	a := ledger.Answer{Via: via, Sent: true}
-	switch via {
-	case "command":
-		a.Exited, a.Exit, a.Stdout, a.Stderr = true, s.Exit, s.Stdout, s.Stderr
-	case "mcp":
-		a.RPC = &ledger.RPCAnswer{Result: s.Result}
-		if s.Error != nil {
-			a.RPC = s.Error
-		}
-	case "sql":
-		a.Rows = s.Rows
-	default:
-		a.Status, a.Header, a.Body = s.Status, s.Header, s.Body
-		if s.Status == 0 {
-			a.Status = 200
-		}
+// answerBy is an answer of a case as if it had come the given way: http, command, mcp or sql.
+func answerBy(via string, a ledger.Answer) ledger.Answer {
+	a.Via, a.Sent, a.Exited = via, true, via == "command"
+	switch {
+	case via == "http" && a.Status == 0:
+		a.Status = 200
+	case via == "mcp" && a.RPC == nil:
+		a.RPC = &ledger.RPCAnswer{Result: json.RawMessage(`{"content":[]}`)}
 	}
 	return a
 }
 
-// savedAnswer reads an answer of a case.
-func (d requestDecoder) savedAnswer(n *node) (s caseAnswer) {
+// savedAnswer reads an answer of a case. A field that a transport does not have is left out; Via is
+// the way that it came, as far as it says so.
+func (d requestDecoder) savedAnswer(n *node) (a ledger.Answer) {
 	result := map[string]any{"content": []any{}}
 	by := func(via string, read reader) reader {
 		return func(n *node) {
-			s.via = via
+			a.Via = via
 			read(n)
 		}
 	}
@@ -66,12 +33,12 @@ func (d requestDecoder) savedAnswer(n *node) (s caseAnswer) {
 		return func(n *node) { *out = testBody(plainValue(n)) }
 	}
 	d.fields(n,
-		field{"status", d.integer(&s.Status, 100, 599)},
-		field{"headers", func(n *node) { s.Header = d.plainHeaders(n) }},
-		field{"body", text(&s.Body)},
-		field{"exit", by("command", d.integer(&s.Exit, 0, 255))},
-		field{"stdout", by("command", text(&s.Stdout))},
-		field{"stderr", by("command", text(&s.Stderr))},
+		field{"status", d.integer(&a.Status, 100, 599)},
+		field{"headers", func(n *node) { a.Header = d.plainHeaders(n) }},
+		field{"body", text(&a.Body)},
+		field{"exit", by("command", d.integer(&a.Exit, 0, 255))},
+		field{"stdout", by("command", text(&a.Stdout))},
+		field{"stderr", by("command", text(&a.Stderr))},
 		field{"structured", by("mcp", func(n *node) { result["structuredContent"] = plainValue(n) })},
 		field{"content", by("mcp", func(n *node) {
 			d.must(n, sequenceNode, "a list", "content: [{ type: text, text: … }]")
@@ -83,17 +50,19 @@ func (d requestDecoder) savedAnswer(n *node) (s caseAnswer) {
 			result["isError"] = failed
 		})},
 		field{"error", by("mcp", func(n *node) {
-			s.Error = &ledger.RPCAnswer{Error: true}
-			d.fields(n, field{"code", d.integer(&s.Error.Code, -1_000_000, 1_000_000)}, field{"message", d.text(&s.Error.Message)})
+			a.RPC = &ledger.RPCAnswer{Error: true}
+			d.fields(n, field{"code", d.integer(&a.RPC.Code, -1_000_000, 1_000_000)}, field{"message", d.text(&a.RPC.Message)})
 		})},
 		field{"rows", by("sql", func(n *node) {
 			if d.must(n, sequenceNode, "a list", "rows: [{ id: 1 }], or rows: []") {
-				s.Rows = testBody(plainValue(n))
+				a.Rows = testBody(plainValue(n))
 			}
 		})},
 	)
-	s.Result = testBody(result)
-	return s
+	if a.Via == "mcp" && a.RPC == nil {
+		a.RPC = &ledger.RPCAnswer{Result: testBody(result)}
+	}
+	return a
 }
 
 func (d requestDecoder) test(item *node) Test {
