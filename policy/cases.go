@@ -29,9 +29,8 @@ type TestResult struct {
 type GeneralRule func(ctx context.Context, k *Kind, rec ledger.Record, a ledger.Answer) ledger.Outcome
 
 // RunTests runs the kind's own cases, with the evaluator the engine uses. An
-// answer to a write that no rule of the kind decides is left to the general rule,
-// if one is given.
-func (k *Kind) RunTests(ctx context.Context, general ...GeneralRule) []TestResult {
+// answer to a write that no rule of the kind decides is left to the general rule.
+func (k *Kind) RunTests(ctx context.Context, general GeneralRule) []TestResult {
 	var out []TestResult
 	for _, t := range k.Tests {
 		out = append(out, rehearser{k}.runTest(ctx, t, general))
@@ -58,7 +57,7 @@ var caseTime = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 // rehearser tries a kind on answers that are written down.
 type rehearser struct{ *Kind }
 
-func (k rehearser) runTest(ctx context.Context, t Test, general []GeneralRule) TestResult {
+func (k rehearser) runTest(ctx context.Context, t Test, general GeneralRule) TestResult {
 	out := TestResult{Test: t}
 	input := ledger.EncodeJSON(t.Input)
 	if t.Input == nil {
@@ -113,7 +112,7 @@ func (k rehearser) readCase(ctx context.Context, rec ledger.Record, now time.Tim
 	return out
 }
 
-func (k rehearser) answerCase(ctx context.Context, rec *ledger.Record, t Test, general []GeneralRule) (got, why string, steps []Step) {
+func (k rehearser) answerCase(ctx context.Context, rec *ledger.Record, t Test, general GeneralRule) (got, why string, steps []Step) {
 	saved := ledger.Answer{}
 	if len(t.pages) > 0 {
 		saved = t.pages[0]
@@ -131,8 +130,6 @@ func (k rehearser) answerCase(ctx context.Context, rec *ledger.Record, t Test, g
 		return string(r.Outcome), err.Error(), steps
 	case r.Decided:
 		return string(r.Outcome), "a rule of the kind says so", steps
-	case len(general) == 0:
-		return "undecided", "no rule of the kind applies; the general rule decides", steps
 	}
-	return string(general[0](ctx, k.Kind, *rec, a)), "the general rule says so", steps
+	return string(general(ctx, k.Kind, *rec, a)), "the general rule says so", steps
 }

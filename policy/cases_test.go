@@ -108,12 +108,12 @@ func TestCasesThatFailSayWhy(t *testing.T) {
 	}{
 		{Test{Want: "landed", pages: []ledger.Answer{{Body: []byte(`{"data":[],"more":false}`)}, {}}}, "cannot_tell", "only 1 of 2 pages are asked for"},
 		{Test{Want: "landed", pages: []ledger.Answer{{Body: []byte(`{"data":[],"more":true}`)}}}, "cannot_tell", "the answer has no `next`"},
-		{Test{Want: "failed", pages: []ledger.Answer{{Status: 503}}}, "undecided", "the general rule decides"},
+		{Test{Want: "failed", pages: []ledger.Answer{{Status: 503}}}, "undecided", "the general rule says so"},
 		{Test{Want: "landed", Token: ""}, "cannot_tell", "answer is empty"},
 		{Test{Want: "not_there", pages: []ledger.Answer{{Body: []byte(`{"data":[],"more":false}`)}}}, "none", "its token is not known to have been sent"},
 		{Test{Want: "confirm", Token: "t", pages: []ledger.Answer{{Body: []byte(`{"data":[{"t":"t","amount":1,"id":"a"}],"more":false}`)}}, Input: map[string]any{"amount": 1}}, "landed", ""},
 	} {
-		r := rehearser{k}.runTest(context.Background(), c.test, nil)
+		r := rehearser{k}.runTest(context.Background(), c.test, undecided)
 		need.That(t, !r.OK && r.Got == c.got && strings.Contains(r.Why, c.why), "%+v: %s (%s)", c.test, r.Got, r.Why)
 	}
 	for text, want := range map[string]string{

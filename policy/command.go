@@ -95,10 +95,10 @@ func (c *commandRule) render(r *rendering) Request {
 // else the operation.
 func (c *commandRule) input(r *rendering) []byte {
 	if c.stdin != nil {
-		return r.At("stdin").JSON(r.Tree(c.stdin))
+		return ledger.EncodeJSON(r.At("stdin").Tree(c.stdin))
 	}
 	o := r.vars.rec.Operation
-	return r.At("stdin").JSON(map[string]any{
+	return ledger.EncodeJSON(map[string]any{
 		"id": o.ID, "kind": o.Kind, "key": o.KeyToSend(), "token": o.Token, "receipt": o.Receipt(), "input": r.vars.kind.seenJSON(o), "cursor": r.vars.cursor,
 	})
 }

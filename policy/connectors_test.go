@@ -184,7 +184,7 @@ func TestMCPAndSQLAnswers(t *testing.T) {
 		{"too many", "book", ledger.Answer{Via: "sql", Rows: []byte(`[]`), Truncated: true}, "more rows came than are kept"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := p.Kind(c.kind).Read.Judge(context.Background(), rec, c.answer)
+			_, err := p.Kind(c.kind).Read.JudgePage(context.Background(), rec, nil, c.answer)
 			got := ""
 			if err != nil {
 				got = err.Error()

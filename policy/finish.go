@@ -133,8 +133,8 @@ func (d checker) lintKeys(k *Kind) {
 	}
 	d.lintReplaces(k)
 	d.lintClocks(k)
-	if k.Known {
-		d.lintTarget(k)
+	if k.Known && k.Effect.Safe() && k.target == nil {
+		d.warn(k.said("effect"), "without `target` only the same request overtakes this one", "target: ${input.service}")
 	}
 }
 
@@ -172,12 +172,5 @@ func (d checker) lintClocks(k *Kind) {
 	}
 	if k.VisibleFor != nil && k.LandsWithin != nil && k.VisibleWithin != nil && *k.VisibleFor <= *k.VisibleWithin+Skew {
 		d.warn(k.said("visible_for"), "`visible_for` ends before anything is sure to be visible, so absence is never proven", "")
-	}
-}
-
-// lintTarget checks that a kind which is safe to repeat says what it acts on.
-func (d checker) lintTarget(k *Kind) {
-	if k.Effect.Safe() && k.target == nil {
-		d.warn(k.said("effect"), "without `target` only the same request overtakes this one", "target: ${input.service}")
 	}
 }

@@ -46,7 +46,7 @@ func FuzzParse(f *testing.F) {
 				_, err := k.Read.NeverSent(rec)
 				need.Must(t, err != nil || k.Read.Identity() != ByNothing, "something identifies nothing")
 				k.Read.Recognises()
-				_, _ = k.Read.Judge(context.Background(), rec, ledger.Answer{Via: "http", Status: 200, Body: []byte(`{}`)})
+				_, _ = k.Read.JudgePage(context.Background(), rec, nil, ledger.Answer{Via: "http", Status: 200, Body: []byte(`{}`)})
 			}
 		}
 	})
@@ -65,7 +65,7 @@ func FuzzJudge(f *testing.F) {
 				{Via: "mcp", RPC: &ledger.RPCAnswer{Result: body}},
 				{Via: "sql", Rows: body},
 			} {
-				found, err := p.Kind(kind).Read.Judge(context.Background(), rec, a)
+				found, err := p.Kind(kind).Read.JudgePage(context.Background(), rec, nil, a)
 				need.Must(t, err == nil || !found.Complete && !found.Valid && len(found.Effects) <= 0, "an error with a finding")
 			}
 		}

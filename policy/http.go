@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"indoubt/ledger"
 	"indoubt/policy/expr"
 )
 
@@ -143,7 +144,7 @@ func (h *httpRule) render(r *rendering) Request {
 	contentType := ""
 	switch {
 	case h.json != nil:
-		out.Body, contentType = r.At("json").JSON(r.Tree(h.json)), "application/json"
+		out.Body, contentType = ledger.EncodeJSON(r.At("json").Tree(h.json)), "application/json"
 	case h.form != nil:
 		out.Body, contentType = []byte(r.At("form").Form(h.form, false)), "application/x-www-form-urlencoded"
 	}

@@ -23,7 +23,7 @@ func owner(k *Kind, rec ledger.Record, candidate string) string {
 }
 
 func ownerIn(k *Kind, rec ledger.Record, body string) string {
-	f, err := k.Read.Judge(context.Background(), rec, ledger.Answer{Via: "http", Status: 200, Body: []byte(body)})
+	f, err := k.Read.JudgePage(context.Background(), rec, nil, ledger.Answer{Via: "http", Status: 200, Body: []byte(body)})
 	switch {
 	case err != nil && (len(f.Effects) > 0 || f.Others > 0 || f.Unmarked > 0):
 		return "an error with a finding"

@@ -112,7 +112,7 @@ func TestI6_JudgeNeverTakesAnErrorForNone(t *testing.T) {
 	rec := ledger.Record{Operation: ledger.Operation{Token: "tok", Input: []byte(`{"amount":1}`)}}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			f, err := p.Kind(c.kind).Read.Judge(context.Background(), rec, c.answer)
+			f, err := p.Kind(c.kind).Read.JudgePage(context.Background(), rec, nil, c.answer)
 			got := ""
 			if err != nil {
 				got = err.Error()
@@ -139,7 +139,7 @@ func TestJudgeKeepsReceiptsAndCursor(t *testing.T) {
 	p := must(t, judged)
 	rec := ledger.Record{Operation: ledger.Operation{Token: "tok", Input: []byte(`{"amount":1}`)}}
 	a := ledger.Answer{Via: "http", Status: 200, Body: []byte(`{"object":"list","has_more":true,"cursor":"c9","data":[{"t":"tok","amount":1,"id":9007199254740993}]}`)}
-	f, err := p.Kind("list").Read.Judge(context.Background(), rec, a)
+	f, err := p.Kind("list").Read.JudgePage(context.Background(), rec, nil, a)
 	need.That(t, err == nil && f.Next == "c9" && len(f.Effects) == 1 && f.Effects[0].Receipt == "9007199254740993" && f.Effects[0].Same, "%+v %v", f, err)
 	steps := p.Kind("list").Read.trace(context.Background(), rec, a)
 	need.That(t, len(steps) == 8 && steps[1].Name == "list" && steps[3].Name == "own" && string(steps[3].Value) == "true" && string(steps[5].Value) == "9007199254740993", "%+v", steps)
@@ -207,9 +207,9 @@ kinds:
 `)
 	rec := ledger.Record{Operation: ledger.Operation{Kind: "k", Token: "t-1"}}
 	answer := func(body string) ledger.Answer { return ledger.Answer{Via: "http", Status: 200, Body: []byte(body)} }
-	f, err := p.Kind("k").Read.Judge(context.Background(), rec, answer(`{"data":[{"id":"a","ref":"t-1"}]}`))
+	f, err := p.Kind("k").Read.JudgePage(context.Background(), rec, nil, answer(`{"data":[{"id":"a","ref":"t-1"}]}`))
 	need.That(t, err == nil && len(f.Effects) == 1 && !f.Complete, "%+v %v", f, err)
-	f, err = p.Kind("k").Read.Judge(context.Background(), rec, answer(`{"data":[]}`))
+	f, err = p.Kind("k").Read.JudgePage(context.Background(), rec, nil, answer(`{"data":[]}`))
 	need.That(t, err != nil, "none, and not whole: %+v", f)
 }
 
@@ -247,10 +247,10 @@ func TestReasonsTellWhatACheckComplainedOf(t *testing.T) {
 		{"what does not fit whole is left out", "list", "", "ghp_abcdefghijklmnopqrstuvwxyz0123456789\n" + strings.Repeat("x", maxComplaint-8), 1, "the check ended with exit code 1: … " + strings.Repeat("x", maxComplaint-8)},
 		{"one endless word", "list", "", strings.Repeat("x", 10*maxComplaint), 1, "the check ended with exit code 1"},
 	} {
-		_, err := p.Kind(c.kind).Read.Judge(t.Context(), operation(c.kind, `{}`), ledger.Answer{Via: "command", Exited: true, Exit: c.exit, Stdout: []byte(c.stdout), Stderr: []byte(c.stderr)})
+		_, err := p.Kind(c.kind).Read.JudgePage(t.Context(), operation(c.kind, `{}`), nil, ledger.Answer{Via: "command", Exited: true, Exit: c.exit, Stdout: []byte(c.stdout), Stderr: []byte(c.stderr)})
 		need.That(t, err != nil && err.Error() == c.want, "%s: %v\nwant %s", c.name, err, c.want)
 	}
-	_, err := p.Kind("list").Read.Judge(t.Context(), operation("list", `{}`), ledger.Answer{Via: "command", Exited: true, Exit: 1, Stderr: []byte(long + "\nthe last line\n")})
+	_, err := p.Kind("list").Read.JudgePage(t.Context(), operation("list", `{}`), nil, ledger.Answer{Via: "command", Exited: true, Exit: 1, Stderr: []byte(long + "\nthe last line\n")})
 	need.That(t, err != nil && len(err.Error()) <= maxComplaint+100 && strings.HasSuffix(err.Error(), "word word the last line") && !strings.Contains(err.Error(), "wordword"), "a long line: %v", err)
 }
 
@@ -261,9 +261,9 @@ func TestRulesSeeStandardError(t *testing.T) {
 	said := func(exit int, stderr string) ledger.Answer {
 		return ledger.Answer{Via: "command", Exited: true, Exit: exit, Stderr: []byte(stderr)}
 	}
-	f, err := p.Kind("told").Read.Judge(t.Context(), operation("told", `{}`), said(4, "there is nothing there\n"))
+	f, err := p.Kind("told").Read.JudgePage(t.Context(), operation("told", `{}`), nil, said(4, "there is nothing there\n"))
 	need.That(t, err == nil && f.Complete && len(f.Effects) == 0, "%+v, %v", f, err)
-	if _, err := p.Kind("told").Read.Judge(t.Context(), operation("told", `{}`), said(4, "no route to host")); err == nil {
+	if _, err := p.Kind("told").Read.JudgePage(t.Context(), operation("told", `{}`), nil, said(4, "no route to host")); err == nil {
 		t.Error("another complaint was taken for none found")
 	}
 	for stderr, want := range map[string]ledger.Outcome{"refused: no such account": ledger.OutcomeFailed, "timeout": ""} {

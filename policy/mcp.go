@@ -186,7 +186,7 @@ func (m *mcpRule) argumentsOf(r *rendering) json.RawMessage {
 	if _, ok := data.(map[string]any); !ok {
 		r.Fail(fmt.Errorf("a tool takes a mapping of names to values"))
 	}
-	return r.JSON(data)
+	return ledger.EncodeJSON(data)
 }
 
 // text is the call as a person reads it.

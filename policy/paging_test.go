@@ -44,14 +44,14 @@ func TestI6_PagesThatMayShiftNeverProveAbsence(t *testing.T) {
 		{"after", `"b3BhcXVl"`, "", "b3BhcXVl", true},
 	} {
 		r := p.Kind(c.kind).Read
-		f, err := r.Judge(context.Background(), rec, answer(strings.Replace(more, "NEXT", c.next, 1), c.link))
+		f, err := r.JudgePage(context.Background(), rec, nil, answer(strings.Replace(more, "NEXT", c.next, 1), c.link))
 		if err != nil || plain(f.Next) != c.want || !f.Paged || f.Complete || !r.Pages() {
 			t.Errorf("%s: %+v, %v", c.kind, f, err)
 			continue
 		}
 		f, err = r.JudgePage(context.Background(), rec, f.Next, answer(last, ""))
 		need.That(t, err == nil && f.Next == nil && f.Complete == c.stable && f.Paged, "%s, last page: %+v, %v", c.kind, f, err)
-		f, err = r.Judge(context.Background(), rec, answer(last, ""))
+		f, err = r.JudgePage(context.Background(), rec, nil, answer(last, ""))
 		need.That(t, err == nil && f.Complete && !f.Paged, "%s, one page is the whole list: %+v, %v", c.kind, f, err)
 	}
 }

@@ -170,16 +170,10 @@ func holdsDigest(input any, path string) (holds bool) {
 	return holds
 }
 
-// Judge says what the answer to a read's first page shows. An error means that the
-// answer cannot be judged; its text is the reason, one plain sentence. It never stands
-// for "none".
-func (r *Read) Judge(ctx context.Context, rec ledger.Record, a ledger.Answer) (Found, error) {
-	return r.JudgePage(ctx, rec, nil, a)
-}
-
-// JudgePage is Judge for the page that cursor asked for; nil is the first. The
-// last of several pages is Complete only where the read is `stable`: else the list may
-// have shifted between them.
+// JudgePage says what the answer to a read shows, for the page that cursor asked for; nil is the
+// first. An error means that the answer cannot be judged; its text is the reason, one plain sentence.
+// It never stands for "none". The last of several pages is Complete only where the read is `stable`:
+// else the list may have shifted between them.
 func (r *Read) JudgePage(ctx context.Context, rec ledger.Record, cursor any, a ledger.Answer) (Found, error) {
 	if err := usable(a); err != nil {
 		return Found{}, err

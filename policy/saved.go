@@ -107,9 +107,6 @@ func (n *node) leaf() any {
 	return n.text
 }
 
-// plainValue is a node as data.
-func plainValue(n *node) any { return n.data((*node).leaf) }
-
 // testBody is the body of a case: text as it is, everything else as JSON.
 func testBody(v any) []byte {
 	switch x := v.(type) {

@@ -11,6 +11,7 @@ import (
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
 
+	"indoubt/ledger"
 	"indoubt/ledger/lazyregexp"
 )
 
@@ -209,25 +210,21 @@ func (t *tree) entry(out *node, v *ast.MappingValueNode, depth int) {
 	out.entries = append(out.entries, entry{key.Value, value})
 }
 
-// data is a node as maps, lists and what leaf makes of a scalar.
-func (n *node) data(leaf func(*node) any) any {
+// plainValue is a node as data.
+func plainValue(n *node) any {
 	switch n.kind {
 	case mappingNode:
 		out := map[string]any{}
 		for _, e := range n.entries {
-			out[e.name] = e.value.data(leaf)
+			out[e.name] = plainValue(e.value)
 		}
 		return out
 	case sequenceNode:
-		out := []any{}
-		for _, i := range n.items {
-			out = append(out, i.data(leaf))
-		}
-		return out
+		return append([]any{}, ledger.Each(n.items, plainValue)...)
 	case nullNode:
 		return nil
 	}
-	return leaf(n)
+	return n.leaf()
 }
 
 // flow is a mapping or a list in one line.

@@ -125,7 +125,7 @@ func TestTemplates(t *testing.T) {
 			continue
 		}
 		r := &Rendering{Names: names}
-		if out := r.JSON(r.Tree(&Tree{Text: tm})); string(out) != want || r.Err() != nil {
+		if out := ledger.EncodeJSON(r.Tree(&Tree{Text: tm})); string(out) != want || r.Err() != nil {
 			t.Errorf("%s = %s, %v; want %s", text, out, r.Err(), want)
 		}
 	}

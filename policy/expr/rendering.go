@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"indoubt/ledger"
 )
 
 // Rendering is one pass over templates: the real one, or the one that is shown with
@@ -123,11 +121,6 @@ func (r *Rendering) Tree(t *Tree) any {
 		return out
 	}
 	return t.Literal
-}
-
-// JSON writes data as JSON.
-func (r *Rendering) JSON(data any) []byte {
-	return ledger.EncodeJSON(data)
 }
 
 // Form renders a tree the way Stripe, Rails and PHP read nested forms:

@@ -117,12 +117,6 @@ func (v Value) List(most int) ([]Value, error) {
 	return out, nil
 }
 
-// Time is a value that is a point in time.
-func (v Value) Time() (time.Time, bool) {
-	t, ok := v.val.(types.Timestamp)
-	return t.Time, ok
-}
-
 // secondsBelow is where numbers that give a moment change from seconds to
 // milliseconds: the year 5138, or 1973.
 const secondsBelow = 1e11
@@ -130,8 +124,8 @@ const secondsBelow = 1e11
 // Moment is a point in time as services write it: seconds or milliseconds
 // since 1970, or RFC 3339. unit is how exactly it is written.
 func (v Value) Moment() (at time.Time, unit time.Duration, err error) {
-	if t, ok := v.Time(); ok {
-		return t, written(t.Nanosecond()), nil
+	if t, ok := v.val.(types.Timestamp); ok {
+		return t.Time, written(t.Nanosecond()), nil
 	}
 	text, err := v.Format()
 	if err != nil {
