@@ -27,8 +27,6 @@ type Options struct {
 	To       string             // what is wanted of a ledger that enforces it: record, check or decide
 	// KeyFile holds the key of the digests that stand for secrets; see digestkey.Variable.
 	KeyFile string
-	// Warn is told what a change waits for, at any time; nil: no one is.
-	Warn func(ledger.Trouble)
 }
 
 // Making is how a new ledger is made.

@@ -33,7 +33,7 @@ func (s server) secret() bool {
 }
 
 func (o Options) ofServer() postgres.Options {
-	return postgres.Options{ReadOnly: o.ReadOnly, Clock: o.Clock, Steady: o.Steady, Actor: o.Actor, KeyFile: o.KeyFile, To: o.To, Warn: o.Warn}
+	return postgres.Options{ReadOnly: o.ReadOnly, Clock: o.Clock, Steady: o.Steady, Actor: o.Actor, KeyFile: o.KeyFile, To: o.To}
 }
 
 func (s server) Open(ctx context.Context, o Options) (ledger.Store, error) {

@@ -10,28 +10,14 @@ type crew struct {
 	all   sync.WaitGroup
 }
 
-// join counts one more at work, who calls leave. It reports whether work is still begun.
-func (c *crew) join() bool {
+// work has it done, or reports that nothing is begun any more.
+func (c *crew) work(do func()) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.ended {
-		c.all.Add(1)
+		c.all.Go(do)
 	}
 	return !c.ended
-}
-
-func (c *crew) leave() { c.all.Done() }
-
-// work has it done, or reports that nothing is begun any more.
-func (c *crew) work(do func()) bool {
-	if !c.join() {
-		return false
-	}
-	go func() {
-		defer c.leave()
-		do()
-	}()
-	return true
 }
 
 // end waits until all is done.

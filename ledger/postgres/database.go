@@ -290,7 +290,6 @@ func (t *tx) exchange(b *pgx.Batch, take func(pgx.BatchResults) error) (err erro
 			_ = wire.SetDeadline(time.Time{})
 		}
 	}()
-	defer time.AfterFunc(lateAfter, func() { late(t.handle) }).Stop()
 	answers := conn.SendBatch(t.ctx, b)
 	err = take(answers)
 	if closed := answers.Close(); err == nil {

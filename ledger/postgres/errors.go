@@ -37,9 +37,7 @@ const (
 	Partial    = "partial"        // the ledger has no guards: it is being restored
 	FailedOver = "failover"       // the database is another one than the ledger was adopted in
 	Old        = "old_server"     // the server was taken over from, and lacks what was recorded since
-	Waits      = "waits"          // a commit waits for a standby
 	Full       = "disk_full"      // the server has no room left
-	Rivals     = "two_primaries"  // several hosts of the address take writes
 	Unknown    = "unknown_commit" // a change is recorded as a whole or not at all, and which it is cannot be asked
 )
 
@@ -65,12 +63,8 @@ var sayings = map[string]struct {
 		"wait until its restore has ended; what cannot be recorded must not be sent", ledger.ErrLost},
 	Old: {"lost", "%s is reached only on a server that another one took over from: %s lacks what was recorded since",
 		"bring the server that took over back, and make the old one its standby; if the old one has to go on, promote it once more (standby.signal, pg_ctl promote), and then adopt it: indoubt adopt", ledger.ErrLost},
-	Waits: {"locked", "nothing is recorded yet: %s waits for a standby (%s)",
-		"bring the standby back, or name another one; indoubt doctor and pg_stat_replication there say more", ledger.ErrBusy},
 	Full: {"disk_full", "the server of %s has no room left (%s)",
 		"make room on the server's disk; what cannot be recorded must not be sent", ledger.ErrFull},
-	Rivals: {"two_primaries", "several servers of %s take writes: %s",
-		"stop all but the one that goes on: what is recorded on one is not seen on the other, and may be sent twice", ledger.ErrRefused},
 	Unknown: {"unknown_commit", "cannot tell whether the change is recorded: the connection to %s was lost while it committed (%s)",
 		"look whether it is there, and do the same again where it is not", ledger.ErrUnknown},
 }

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -18,11 +17,26 @@ const examineQuery = `
 	       coalesce((SELECT count(*) FROM pg_stat_replication), 0),
 	       coalesce((SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()), false),
 	       coalesce(host(inet_server_addr()), ''),
-	       coalesce((SELECT max(extract(epoch FROM clock_timestamp() - xact_start))::float8 FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()), 0),
 	       (extract(epoch FROM clock_timestamp()) * 1000)::bigint`
 
-// longOpen is a transaction that keeps the database from cleaning up.
-const longOpen = 10 * time.Minute
+// unguardedQuery finds what keeps guards from running, rows from being seen and commits from being durable: the check, its
+// level, what is found, and the statement that mends it.
+const unguardedQuery = `
+	SELECT CASE name WHEN 'synchronous_commit' THEN 'commits' ELSE 'guards' END, 'warn',
+	       name || ' is ' || value || ' for ' || concat_ws(' in ', 'role ' || r.rolname, 'database ' || d.datname) || ': what it writes in plain SQL is ' || harm,
+	       concat_ws(' IN DATABASE ', 'ALTER ROLE ' || quote_ident(r.rolname), CASE WHEN r.rolname IS NULL THEN 'ALTER DATABASE ' ELSE '' END || quote_ident(d.datname))
+	       || ' RESET ' || name
+	  FROM (VALUES ('synchronous_commit', 'off', 'lost with the server'), ('session_replication_role', 'replica', 'not guarded, and leaves no event')) is_set (name, value, harm),
+	       pg_db_role_setting s LEFT JOIN pg_roles r ON r.oid = s.setrole LEFT JOIN pg_database d ON d.oid = s.setdatabase
+	 WHERE (s.setdatabase = 0 OR d.datname = current_database()) AND (s.setrole = 0 OR r.rolname IS NOT NULL)
+	   AND EXISTS (SELECT FROM unnest(s.setconfig) c WHERE lower(c) = name || '=' || value)
+	UNION ALL SELECT 'guards', 'fail', format('trigger %s of indoubt.%s is disabled: what it guards is not, and may leave no event', tgname, relname),
+	       format('ALTER TABLE indoubt.%I ENABLE TRIGGER %I', relname, tgname)
+	  FROM pg_trigger JOIN pg_class c ON c.oid = tgrelid WHERE relnamespace = 'indoubt'::regnamespace AND tgenabled IN ('D', 'R') AND NOT tgisinternal
+	UNION ALL SELECT 'guards', 'fail', format('indoubt.%s has row-level security: those who do not own it see no rows, or not all', relname),
+	       format('ALTER TABLE indoubt.%I DISABLE ROW LEVEL SECURITY', relname)
+	  FROM pg_class WHERE relnamespace = 'indoubt'::regnamespace AND relrowsecurity
+	ORDER BY 1, 3`
 
 // clockApart is how far the clocks of this host and of the database may differ before
 // ages on the screen mislead.
@@ -36,10 +50,9 @@ func (s *handle) Examine(ctx context.Context) (found []ledger.Finding) {
 	var version, fsync, pages, commits, names, address string
 	var standby, tls bool
 	var followers, now int64
-	var oldest float64
 	began := time.Now()
 	err := database{s}.View(ctx, func(tx store.Tx) error {
-		return store.One(tx, []any{&version, &standby, &fsync, &pages, &commits, &names, &followers, &tls, &address, &oldest, &now}, examineQuery)
+		return store.One(tx, []any{&version, &standby, &fsync, &pages, &commits, &names, &followers, &tls, &address, &now}, examineQuery)
 	})
 	if err != nil {
 		return append(found, ledger.Finding{Check: "server", Level: ledger.LevelFail, Err: err})
@@ -55,14 +68,8 @@ func (s *handle) Examine(ctx context.Context) (found []ledger.Finding) {
 	} else {
 		say("connection", ledger.LevelWarn, "not encrypted: what is recorded can be read on the way", "add ?sslmode=verify-full to the address, and give PGSSLROOTCERT")
 	}
-	if all := s.address.primaries(ctx); len(all) > 1 {
-		say("hosts", ledger.LevelFail, fmt.Sprintf("%d servers take writes: %s", len(all), toldOf(all)), "stop the old one: what is recorded on one is not seen on the other, and may be sent twice")
-	}
 	if fsync != "on" || pages != "on" {
 		say("durability", ledger.LevelFail, fmt.Sprintf("fsync is %s and full_page_writes is %s: a crash of the server loses what was recorded", fsync, pages), "set both to on")
-	}
-	if err := hasRoom(ctx, s); err != nil {
-		found = append(found, ledger.Finding{Check: "disk", Level: ledger.LevelFail, Err: err})
 	}
 	switch {
 	case standby: // nothing is committed here
@@ -79,28 +86,18 @@ func (s *handle) Examine(ctx context.Context) (found []ledger.Finding) {
 	default:
 		say("commits", ledger.LevelOK, "durable on a standby, too, before they are acknowledged", "")
 	}
-	if age := time.Duration(oldest * float64(time.Second)); age > longOpen {
-		say("transactions", ledger.LevelWarn, fmt.Sprintf("one has been open for %s, and the database cannot clean up behind it", age.Round(time.Second)), "end it: see pg_stat_activity")
-	}
 	if apart := time.UnixMilli(now).Sub(began.Add(took / 2)); apart.Abs() > clockApart+took {
 		say("clocks", ledger.LevelWarn, fmt.Sprintf("the database's clock, which counts, is %s from this host's", apart.Round(time.Millisecond)), "set this host's clock: ages on its screens are wrong")
 	}
-	return append(found, examineUsers(ctx, s)...)
-}
-
-// hasRoom has the server write some megabytes beside the ledger, and says where it has no
-// room for them: what is sorted out of memory lies on the disk of the database.
-func hasRoom(ctx context.Context, s *handle) error {
-	err := database{s}.View(ctx, func(tx store.Tx) error {
-		for _, query := range []string{`SELECT set_config('work_mem', '64kB', true)`, `SELECT count(*) FROM generate_series(1, 200000)`} {
-			if _, err := tx.Query(query); err != nil {
-				return err
-			}
-		}
-		return nil
+	err = database{s}.View(ctx, func(tx store.Tx) error {
+		some, err := store.Collect(tx, func(rows store.Rows) (f ledger.Finding, err error) {
+			return f, rows.Scan(&f.Check, &f.Level, &f.Found, &f.Do)
+		}, unguardedQuery)
+		found = append(found, some...)
+		return err
 	})
-	if full := (*Error)(nil); errors.As(err, &full) && full.Code == Full {
-		return full
+	if err != nil {
+		say("guards", ledger.LevelFail, err.Error(), "")
 	}
-	return nil
+	return found
 }

@@ -80,12 +80,3 @@ func (s *Store) Adopt(ctx context.Context, actor ledger.Actor) error {
 			store.Adopted(t, actor, "adopted here: "+i.Failover.String()))
 	})
 }
-
-// OnlyPrimary refuses an address where several hosts take writes: to adopt the ledger on
-// one of them leaves the others as they are.
-func (s *Store) OnlyPrimary(ctx context.Context) error {
-	if all := s.address.primaries(ctx); len(all) > 1 {
-		return &Error{Rivals, s.address.shown, toldOf(all), "", nil}
-	}
-	return nil
-}

@@ -29,13 +29,12 @@ import (
 
 // Options are how a ledger is opened. The zero Options open it for writing.
 type Options struct {
-	ReadOnly bool                 // refuse every write with ledger.ErrReadOnly
-	Clock    ledger.Clock         // the database's when nil
-	Steady   ledger.SteadyClock   // the host's when nil
-	Actor    ledger.Actor         // who adopts, expires and lifts, where no other actor is given
-	To       string               // what the user must be allowed: Check, Decide, or else Record
-	KeyFile  string               // holds the key of the digests; who only looks needs none
-	Warn     func(ledger.Trouble) // told what a change waits for, at any time; nil: no one is
+	ReadOnly bool               // refuse every write with ledger.ErrReadOnly
+	Clock    ledger.Clock       // the database's when nil
+	Steady   ledger.SteadyClock // the host's when nil
+	Actor    ledger.Actor       // who adopts, expires and lifts, where no other actor is given
+	To       string             // what the user must be allowed: Check, Decide, or else Record
+	KeyFile  string             // holds the key of the digests; who only looks needs none
 }
 
 // handle is an open ledger: how it is reached.
@@ -55,9 +54,8 @@ type handle struct {
 
 	succession succession
 
-	lateAt     atomic.Pointer[time.Time] // when it was last said what a change waits for
-	full       atomic.Bool               // the newest change found no room
-	background crew                      // gives transactions up, and does what is done aside
+	full       atomic.Bool // the newest change found no room
+	background crew        // gives transactions up, and does what is done aside
 }
 
 // connected makes the handle. Nothing is sent yet.

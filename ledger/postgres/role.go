@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -23,7 +24,7 @@ var roleOf = map[string]string{Record: "indoubt_writer", Check: "indoubt_engine"
 
 var (
 	roleName = lazyregexp.New(`indoubt_(?:reader|writer|engine|operator)`)
-	denial   = lazyregexp.New(`^permission denied for (schema|table|view) "?(\w+)`)
+	denial   = lazyregexp.New(`^permission denied for (?:schema|table|view) "?(\w+)`)
 	plain    = lazyregexp.New(`^[a-z_][a-z0-9_]*$`)
 )
 
@@ -35,24 +36,20 @@ func rolesIn(message string) (roles []string) {
 	return roles
 }
 
+// writerOf is the least role that writes a table; the others write nothing that all may not.
+var writerOf = map[string]string{
+	"op": "indoubt_writer", "ev": "indoubt_writer", "price": "indoubt_writer", "intent": "indoubt_writer", "settle": "indoubt_writer",
+	"total": "indoubt_engine", "lead": "indoubt_engine", "outage": "indoubt_engine", "hold": "indoubt_operator",
+}
+
 // roleFor is the least role that has what PostgreSQL refuses, which says of what, and not
-// what was to be done with it: a view is read, and a table that a role inserts into, or else
-// changes, was to be written.
+// what was to be done with it: what a role writes was to be written.
 func roleFor(message string) []string {
 	m := denial.FindStringSubmatch(message)
 	if m == nil {
 		return nil
 	}
-	if m[1] == "table" {
-		for _, acts := range []string{"INSERT", "UPDATE DELETE"} {
-			for _, g := range rights() {
-				if g.Thing == "indoubt."+m[2] && strings.Contains(acts, g.Act) {
-					return []string{g.Role}
-				}
-			}
-		}
-	}
-	return []string{"indoubt_reader"}
+	return []string{cmp.Or(writerOf[m[1]], "indoubt_reader")}
 }
 
 // owned refuses one who does not own the ledger what only its owner may.
@@ -76,5 +73,5 @@ func lacking(shown string, roles []string) string {
 	if !plain.MatchString(user) {
 		user = pgx.Identifier{user}.Sanitize()
 	}
-	return "it needs " + strings.Join(roles, " or ") + ": the ledger's owner gives it with GRANT " + roles[0] + " TO " + user + "; if " + user + " has it already, the owner's indoubt doctor says what is wrong"
+	return "it needs " + strings.Join(roles, " or ") + ": the ledger's owner gives it with GRANT " + roles[0] + " TO " + user + "; if " + user + " has it already, " + rolesAnew
 }

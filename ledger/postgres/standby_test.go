@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -100,28 +99,4 @@ func TestAStandbyIsFollowed(t *testing.T) {
 	if i, err = writer.Info(ctx); err != nil || i.Promoted || i.ReadOnly {
 		t.Errorf("opened anew: %+v %v", i, err)
 	}
-}
-
-// A primary that was taken over from and is not stopped takes writes beside its successor.
-func TestTwoServersThatTakeWrites(t *testing.T) {
-	c := pgtest.Start(t, pgtest.Options{})
-	need.OK(t, c.Exec("postgres", "CREATE DATABASE ledger"))
-	need.OK(t, need.Get(Create(ctx, c.URL("ledger"), Options{}))(t).Close())
-	second := pgtest.Start(t, pgtest.Options{From: c})
-	s := opened(t, strings.Replace(c.URL("ledger"), "/ledger", fmt.Sprintf(",127.0.0.1:%d,127.0.0.1:%d/ledger", c.Port, second.Port), 1), Options{})
-	said := func() (text string) {
-		for _, f := range s.Examine(ctx) {
-			if f.Check == "hosts" {
-				text += f.Level + ": " + f.Found
-			}
-		}
-		return text
-	}
-	need.Equal(t, said(), "")
-	need.OK(t, s.OnlyPrimary(ctx))
-	need.OK(t, second.Promote())
-	err := s.OnlyPrimary(ctx)
-	need.That(t, errors.Is(err, ledger.ErrRefused) && strings.Contains(err.Error(), "several servers of "), "%v", err)
-	text := said()
-	need.That(t, strings.HasPrefix(text, "fail: 2 servers take writes: ") && strings.Contains(text, fmt.Sprintf("127.0.0.1:%d (", second.Port)), "%q", text)
 }

@@ -78,6 +78,10 @@ func (s *Store) Close() error {
 // Watch is the handle's.
 func (s *Store) Watch(ctx context.Context) <-chan struct{} { return s.handle.Watch(ctx) }
 
+// absentStandby names the standbys that a commit waits for while none is connected, else "".
+const absentStandby = `CASE WHEN NOT pg_is_in_recovery() AND current_setting('synchronous_commit') <> 'local' AND NOT EXISTS (SELECT FROM pg_stat_replication)
+	THEN current_setting('synchronous_standby_names') ELSE '' END`
+
 const infoQuery = `SELECT pg_is_in_recovery(), coalesce((` + successionQuery + `), ''), ` + absentStandby + `,
 	coalesce((SELECT string_agg(act, ' ') FROM ` + allowed + `), ''),
 	coalesce((SELECT value FROM indoubt.meta WHERE name = 'home'), '') = coalesce(indoubt.home(), (SELECT value FROM indoubt.meta WHERE name = 'home'), ''),
@@ -120,4 +124,15 @@ func (s *Store) Info(ctx context.Context) (i ledger.Info, err error) {
 		s.note()
 	}
 	return i, err
+}
+
+// strained says what a person must do about the server, as Info does.
+func strained(full bool, standbys string) string {
+	switch {
+	case full:
+		return "SERVER DISK FULL: nothing is recorded until there is room"
+	case standbys != "":
+		return "NO STANDBY: nothing is recorded until one is back (" + standbys + ")"
+	}
+	return ""
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -33,11 +32,6 @@ sides for what was sent last, then adopt. It needs the role indoubt_operator.`,
 			s, err := a.ledgerFor(ctx, toLook)
 			if err != nil {
 				return err
-			}
-			if s, ok := s.(interface{ OnlyPrimary(context.Context) error }); ok {
-				if err := s.OnlyPrimary(ctx); err != nil {
-					return err
-				}
 			}
 			info, err := s.Info(ctx)
 			if err != nil {

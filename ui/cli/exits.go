@@ -32,7 +32,7 @@ var codes = [...]string{
 	exitNotFound: "former no_ledger not_found",
 	exitConflict: "exists moved",
 	exitRefused: "conflict copied failover hold incomplete moved_away no_check no_person over quitting read_only " +
-		"redacted refused related throttled two_primaries",
+		"redacted refused related throttled",
 	exitInDoubt:    "in_doubt",
 	exitInProgress: "in_progress",
 	exitKeyReused:  "key_reused",

@@ -60,9 +60,6 @@ func (a *app) open(ctx context.Context, why purpose) (ledger.Store, error) {
 	}
 	o := a.ledgerOptions()
 	o.Reads = why == toWatch
-	if why != toWatch { // a console says it on its screen
-		o.Warn = func(t ledger.Trouble) { a.errOut.Printf("warning: %s\n  %s\n", t.Message, t.Do) }
-	}
 	o.To = map[purpose]string{toChange: "decide", toWatch: "decide", toCheck: "check", toSettle: "record", toCreate: "record"}[why]
 	if o.ReadOnly = why == toLook || a.readOnly; why == toCreate && !a.readOnly {
 		return at.Create(ctx, o)
