@@ -121,7 +121,6 @@ type Info struct {
 	Parallel  int           // queries that are worth making at the same time: of a file one, which leaves the other cores to writers
 	ReadOnly  bool
 	Promoted  bool   // it was opened as a copy that follows another server, and is none any more: opened anew it may be written to
-	Home      string // the name under which its home was declared, or ""
 	Strained  string // not empty: what a person must do about its storage, as "DISK SHORT: …"
 	Failover  Failover
 	MovedTo   string // where this ledger has moved to: it is looked at only

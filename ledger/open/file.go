@@ -19,7 +19,7 @@ type file struct{ path string }
 func (f file) String() string { return f.path }
 
 func (o Options) ofFile() sqlite.Options {
-	return sqlite.Options{ReadOnly: o.ReadOnly, Reads: o.Reads, Clock: o.Clock, Steady: o.Steady, Actor: o.Actor, Home: o.Home,
+	return sqlite.Options{ReadOnly: o.ReadOnly, Reads: o.Reads, Clock: o.Clock, Steady: o.Steady, Actor: o.Actor,
 		Used: o.Used, KeyFile: o.KeyFile}
 }
 
@@ -34,9 +34,7 @@ func (f file) Create(ctx context.Context, o Options) (ledger.Store, error) {
 
 func (f file) Make(ctx context.Context, o Options, m Making) (ledger.Store, error) {
 	as := o.ofFile()
-	if as.Anew, as.Group = m.Anew, m.Group; m.Home != "" {
-		as.Home = m.Home
-	}
+	as.Anew, as.Group = m.Anew, m.Group
 	s, err := opened(sqlite.Create(ctx, f.path, as))
 	return toKeep(ctx, s, err, o)
 }
@@ -53,10 +51,6 @@ func opened(s *sqlite.Store, err error) (ledger.Store, error) {
 
 func (f file) Adopt(ctx context.Context, o Options) error {
 	return sqlite.Adopt(ctx, f.path, o.ofFile())
-}
-
-func (f file) Declare(ctx context.Context, home string, o Options) error {
-	return sqlite.Declare(ctx, f.path, home, o.ofFile())
 }
 
 func (f file) Backup(ctx context.Context, s ledger.Store, to string) error {

@@ -22,7 +22,6 @@ type Options struct {
 	Clock    ledger.Clock       // the store's own when nil
 	Steady   ledger.SteadyClock // the host's when nil
 	Actor    ledger.Actor       // who adopts, expires and lifts, where no other actor is given
-	Home     string             // what the place of a file is declared as
 	Used     string             // a file that lists the ledgers of this account; none when empty
 	To       string             // what is wanted of a ledger that enforces it: record, check or decide
 	// KeyFile holds the key of the digests that stand for secrets; see digestkey.Variable.
@@ -33,7 +32,6 @@ type Options struct {
 type Making struct {
 	Anew  bool   // also where one was before
 	Group string // shares its file with this group
-	Home  string // declares its place as this
 }
 
 // Place is where a ledger is, or is to be.
@@ -50,8 +48,6 @@ type Place interface {
 	Make(ctx context.Context, o Options, m Making) (ledger.Store, error)
 	// Adopt makes a ledger that is only looked at one of its own.
 	Adopt(ctx context.Context, o Options) error
-	// Declare gives the home of a ledger a name.
-	Declare(ctx context.Context, home string, o Options) error
 	// Key gives a ledger the key of its digests, from the named file or in it, and refuses
 	// one that is not its own.
 	Key(ctx context.Context, o Options) error

@@ -54,8 +54,8 @@ func (s server) Create(ctx context.Context, o Options) (ledger.Store, error) {
 }
 
 func (s server) Make(ctx context.Context, o Options, m Making) (ledger.Store, error) {
-	if m.Group != "" || m.Home != "" || m.Anew {
-		return nil, notAFile("--group, --home and --anew are for a ledger in a file", "roles share this one, and its database is its home")
+	if m.Group != "" || m.Anew {
+		return nil, notAFile("--group and --anew are for a ledger in a file", "roles share this one")
 	}
 	store, err := reached(postgres.Create(ctx, s.address, o.ofServer()))
 	return toKeep(ctx, store, err, o)
@@ -79,10 +79,6 @@ func (s server) opened(ctx context.Context, o Options, use func(*postgres.Store)
 	}
 	defer store.Close()
 	return use(store)
-}
-
-func (s server) Declare(context.Context, string, Options) error {
-	return notAFile("--home is for a ledger in a file", "the database of this one is its home")
 }
 
 func (s server) Backup(_ context.Context, _ ledger.Store, to string) error {

@@ -113,7 +113,7 @@ func bear(ctx context.Context, part string, o Options, fill func(store.Tx) error
 	}
 	var home string
 	if err == nil {
-		home, err = identity(part, o)
+		home, err = identity(part)
 	}
 	if err == nil {
 		err = conn.Script(ctx, guards+"\n"+home+"COMMIT; PRAGMA journal_mode = WAL") // from now on it is written by way of a log
@@ -143,8 +143,8 @@ func anew(tx store.Tx) error {
 }
 
 // identity is the script by which a file says where it is and that it is a ledger.
-func identity(part string, o Options) (string, error) {
-	h, err := homeOf(part, o.Home)
+func identity(part string) (string, error) {
+	h, err := homeOf(part)
 	if err != nil {
 		return "", fmt.Errorf("look at the ledger's file: %w", err)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"indoubt/ledger"
 	"indoubt/ledger/boot"
 	"indoubt/ledger/store"
 )
@@ -17,19 +16,18 @@ import (
 // of birth. Only a copy of a whole disk has both; it is told by the machine's id,
 // but for containers, which have none that stays.
 type home struct {
-	name          string // as declared
 	device, inode string
 	born          string // in nanoseconds; "" where the file system does not tell
 	boot, machine string
 }
 
 func homeFrom(m map[string]string) home {
-	return home{m["home.name"], m["home.device"], m["home.inode"], m["home.born"], m["home.boot"], m["home.machine"]}
+	return home{m["home.device"], m["home.inode"], m["home.born"], m["home.boot"], m["home.machine"]}
 }
 
-func homeOf(path, name string) (home, error) {
+func homeOf(path string) (home, error) {
 	f, err := fileAt(path)
-	h := home{name: name, device: fmt.Sprint(f.device), inode: fmt.Sprint(f.inode), boot: boot.ID(), machine: boot.Machine()}
+	h := home{device: fmt.Sprint(f.device), inode: fmt.Sprint(f.inode), boot: boot.ID(), machine: boot.Machine()}
 	if f.born != 0 {
 		h.born = fmt.Sprint(f.born)
 	}
@@ -37,24 +35,13 @@ func homeOf(path, name string) (home, error) {
 }
 
 // differs says why a ledger that calls was its own is not there, or "". Device
-// numbers are handed out anew when a host starts, so they count only until then;
-// a declared name counts for more than they, and for less than a copy beside it.
+// numbers are handed out anew when a host starts, so they count only until then.
 func (h home) differs(was home) string {
-	const copied = "its file was copied from another one"
 	sameFile := was.inode == h.inode && (was.born == h.born || was.born == "" || h.born == "")
 	sameBoot := was.boot == h.boot
 	switch {
-	case sameBoot && was.device == h.device && !sameFile:
-		return copied
-	case was.name != "" && h.name != "" && was.name != h.name:
-		return fmt.Sprintf("its home is declared as %q, and this is %q", was.name, h.name)
-	case was.name != "" && was.name == h.name:
-		return ""
 	case !sameFile || sameBoot && was.device != h.device:
-		if was.name != "" {
-			return fmt.Sprintf("%s; its home is declared as %q, so where that is, set INDOUBT_LEDGER_HOME", copied, was.name)
-		}
-		return copied
+		return "its file was copied from another one"
 	case !sameBoot && was.machine != "" && h.machine != "" && was.machine != h.machine:
 		return "its disk is on another machine than before"
 	}
@@ -63,9 +50,6 @@ func (h home) differs(was home) string {
 
 // now is what is written down of a home that is this one.
 func (h home) now(was home) home {
-	if h.name == "" {
-		h.name = was.name
-	}
 	if h.machine == "" && h.boot == was.boot {
 		h.machine = was.machine
 	}
@@ -74,7 +58,7 @@ func (h home) now(was home) home {
 
 // meta is the home as the ledger keeps it.
 func (h home) meta() [][2]string {
-	return [][2]string{{"home.name", h.name}, {"home.device", h.device}, {"home.inode", h.inode}, {"home.born", h.born}, {"home.boot", h.boot}, {"home.machine", h.machine}}
+	return [][2]string{{"home.device", h.device}, {"home.inode", h.inode}, {"home.born", h.born}, {"home.boot", h.boot}, {"home.machine", h.machine}}
 }
 
 func setHome(tx store.Tx, h home) error {
@@ -86,14 +70,19 @@ func setHome(tx store.Tx, h home) error {
 	return nil
 }
 
-func (s *handle) settleDown(ctx context.Context, h home) error {
-	return s.writer.do(ctx, func(tx store.Tx) error { return setHome(tx, h) })
-}
-
 // Adopt makes a copy a ledger of its own: this file, here, takes writes from now
 // on, under a new id. The original is not told.
 func Adopt(ctx context.Context, path string, o Options) error {
-	return settleIn(ctx, path, o, func(s *Store, tx store.Tx, h home) error {
+	s, err := Open(ctx, path, o)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	h, err := homeOf(s.path)
+	if err != nil {
+		return fmt.Errorf("look at the ledger's file: %w", err)
+	}
+	return s.writer.do(ctx, func(tx store.Tx) error {
 		if s.copied == "" {
 			return nil
 		}
@@ -102,34 +91,4 @@ func Adopt(ctx context.Context, path string, o Options) error {
 		}
 		return store.Adopted(tx, o.Actor, "adopted here: "+s.copied)
 	})
-}
-
-// Declare gives the home of a ledger a name, which says where it is at home from
-// now on: where Options.Home is the same. Errors: those of Open, ledger.ErrCopied.
-func Declare(ctx context.Context, path, name string, o Options) error {
-	o.Home = ""
-	return settleIn(ctx, path, o, func(s *Store, tx store.Tx, h home) error {
-		if err := s.writable(); err != nil {
-			return err
-		}
-		h.name = name
-		if err := setHome(tx, h); err != nil {
-			return err
-		}
-		return store.Tell(tx, ledger.Event{ID: ledger.NewID(), At: s.now(), Verb: "home", Actor: o.Actor, Reason: "its home is declared as " + name})
-	})
-}
-
-// settleIn opens a ledger for a change of its home.
-func settleIn(ctx context.Context, path string, o Options, change func(*Store, store.Tx, home) error) error {
-	s, err := Open(ctx, path, o)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	h, err := homeOf(s.path, o.Home)
-	if err != nil {
-		return fmt.Errorf("look at the ledger's file: %w", err)
-	}
-	return s.writer.do(ctx, func(tx store.Tx) error { return change(s, tx, h) })
 }

@@ -278,7 +278,7 @@ func checkSchema(ctx context.Context, db *sql.DB, path string) error {
 // identify takes what the ledger knows of itself and tells a copy.
 func (s *handle) identify(ctx context.Context, m map[string]string) error {
 	s.id = m["id"]
-	here, err := homeOf(s.path, s.opts.Home)
+	here, err := homeOf(s.path)
 	if err != nil {
 		return fmt.Errorf("look at the ledger's file: %w", err)
 	}
@@ -286,7 +286,7 @@ func (s *handle) identify(ctx context.Context, m map[string]string) error {
 		return &ledger.AwayError{Ledger: s.path, To: to}
 	}
 	was := homeFrom(m)
-	s.home, s.copied = was.name, here.differs(was)
+	s.copied = here.differs(was)
 	if s.copied == "" {
 		known := s.marked() // first: it goes up
 		var now state
@@ -300,7 +300,7 @@ func (s *handle) identify(ctx context.Context, m map[string]string) error {
 	if s.copied == "" && s.writer != nil && here.now(was) != was {
 		// The same file after a restart of the host. The next process writes it down
 		// where the lock is held.
-		if err := s.settleDown(ctx, here.now(was)); !errors.Is(err, ledger.ErrBusy) {
+		if err := s.writer.do(ctx, func(tx store.Tx) error { return setHome(tx, here.now(was)) }); !errors.Is(err, ledger.ErrBusy) {
 			return err
 		}
 	}
@@ -334,6 +334,6 @@ func (s *Store) Info(ctx context.Context) (ledger.Info, error) {
 		err = s.rolledBack(state{i.ID, i.LastSeq}, known)
 	}
 	i.Path, i.Schema, i.Parallel, i.ReadOnly = s.path, store.Schema, 1, s.opts.ReadOnly || s.copied != "" || i.MovedTo != ""
-	i.Copied, i.Home, i.Strained = s.copied, s.home, strained(s.path)
+	i.Copied, i.Strained = s.copied, strained(s.path)
 	return i, err
 }

@@ -34,7 +34,6 @@ type Options struct {
 	Actor    ledger.Actor       // who adopts, expires and lifts, where no other actor is given
 	Anew     bool               // Create makes a ledger also where one was before
 	Group    string             // Create shares a new ledger with this group, by name or number
-	Home     string             // what this place is declared as; see Declare
 	Used     string             // a file that lists the ledgers this account has used; none when empty
 	KeyFile  string             // holds the key of the digests; beside the ledger when empty
 }
@@ -51,7 +50,6 @@ type handle struct {
 	moment func() ledger.Moment // by the ledger's clocks, in the precision the ledger keeps
 	opts   Options
 	id     string
-	home   string // as declared
 	copied string // why it is only looked at, "" when it is at home
 
 	writer   *writer // nil when read-only

@@ -44,7 +44,6 @@ type app struct {
 	stdin    io.Reader  // as given, for the console
 
 	ledgerPath, policyPath, as, theme string
-	home                              string // what this place is declared as
 	readOnly                          bool
 	form
 	banner string // shown in the console's header
@@ -117,7 +116,6 @@ func (a *app) prepare(cmd *cobra.Command) error {
 	if a.as == "" {
 		a.as = a.env("INDOUBT_ACTOR")
 	}
-	a.home = strings.TrimSpace(a.env("INDOUBT_LEDGER_HOME"))
 	if ledger.ReservedActor(a.as) {
 		return usage(fmt.Sprintf("%q is a name that indoubt signs with itself", strings.TrimSpace(a.as)), "say who you are with --as NAME or INDOUBT_ACTOR")
 	}

@@ -84,7 +84,7 @@ func TestTheImage(t *testing.T) {
 		says string
 		args []string
 	}{
-		{0, "made a ledger at /ledger/ledger.db", []string{"init", "--home", "payments"}},
+		{0, "made a ledger at /ledger/ledger.db", []string{"init"}},
 		{0, "handle", []string{"begin", "--kind", "post", "--key", "k"}},
 		{0, "post", []string{"list"}},
 		{0, "Usage", append(words("CMD"), "--help")},
@@ -103,7 +103,7 @@ func TestTheImage(t *testing.T) {
 	out := need.Get(exec.Command("docker", "build", "-q", "-f", "../../reconcile/Dockerfile", filepath.Join(root, "context")).Output())(t)
 	image := strings.TrimSpace(string(out))
 	defer func() { _ = exec.Command("docker", "rmi", image).Run() }()
-	if out, err := exec.Command("docker", "run", "--rm", image, "init", "--home", "payments").CombinedOutput(); err != nil || !strings.Contains(string(out), "made a ledger") {
+	if out, err := exec.Command("docker", "run", "--rm", image, "init").CombinedOutput(); err != nil || !strings.Contains(string(out), "made a ledger") {
 		t.Errorf("%v %s", err, out)
 	}
 }

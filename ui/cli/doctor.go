@@ -93,8 +93,6 @@ func (x *examination) ledger(ctx context.Context, s ledger.Store) {
 		x.say("home", ledger.LevelWarn, "it is only looked at: "+info.Copied, "work on the original, or `indoubt adopt`")
 	case !info.Failover.At.IsZero():
 		x.say("home", ledger.LevelFail, info.Failover.String()+": nothing is begun or allowed", "look at the other sides for what is missing (reconcile/README.md), then `indoubt adopt`")
-	case ok && info.Home != "":
-		x.ok("home", "this file is the original, at home in %s", info.Home)
 	case ok:
 		x.ok("home", "this file is the original")
 	}

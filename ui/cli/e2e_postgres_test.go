@@ -124,9 +124,9 @@ func TestE2E_ALedgerInPostgreSQL(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(s.dir, "sent")); err == nil {
 		t.Fatal("a reader has sent something")
 	}
-	say(2, "its database is its home", "init", "--roles", "--home", "here")
+	say(2, "is for a ledger in a file", "init", "--roles", "--group", "here")
 	say(2, "PostgreSQL", "init", "--roles", "--ledger", filepath.Join(s.dir, "file.db"))
-	say(1, "in a file", "init", "--home", "here")
+	say(2, "in a file", "init", "--group", "here")
 	say(0, "nothing to adopt", "adopt")
 	elsewhere := "SET session_replication_role = replica; UPDATE indoubt.meta SET value = 'elsewhere.1' WHERE name = 'home'"
 	if out, err := pgtest.Psql(t, s.ledger, elsewhere); err != nil {

@@ -307,7 +307,7 @@ func TestI11_NoHostileByteReachesATerminal(t *testing.T) {
 		"mcp uninstall": {{client, "--yes"}, {hostile}},
 		"http":          {{"--listen", port, "--upstream", answers.URL}, {"--listen", hostile, "--upstream", answers.URL}, {"--upstream", "http://x/" + hostile}},
 		"demo":          {{"--seed", "x" + hostile}, {"--at", hostile}},
-		"init":          {{}, {"--home", hostile, "--dry-run"}},
+		"init":          {{}, {"--group", hostile, "--dry-run"}},
 		"adopt":         {{}, {"--dry-run"}},
 		"copy":          {{b.ledger, filepath.Join(b.dir, "moved"+hostile), "--dry-run"}, {filepath.Join(b.dir, "none"+hostile), filepath.Join(b.dir, "moved"+hostile)}, {hostile, hostile}},
 		"backup":        {{filepath.Join(b.dir, "copy"+hostile)}, {"/none/" + hostile}},

@@ -20,10 +20,10 @@ type initFlags struct {
 	policy       bool // put in force: one was named
 	dryRun, anew bool
 	roles        bool
-	home, group  string
+	group        string
 }
 
-// initCommand makes a ledger, or declares its home.
+// initCommand makes a ledger.
 type initCommand struct{ *app }
 
 func newInitCommand(a *app) *cobra.Command {
@@ -43,19 +43,12 @@ decides and looks: GRANT indoubt_writer TO ci.
 
 INDOUBT_DIGEST_KEY_FILE names the file with the key of the digests that stand for
 secrets; it is made where it is missing and the ledger has no key yet. Recorders on a
-server's ledger need it. A ledger in a file else keeps its own beside it.
-
-A ledger remembers its home: a copy is only looked at. What the host is called does
-not matter. Where its disk moves between machines, give the home a name with --home,
-here or for a ledger that exists, and set INDOUBT_LEDGER_HOME to it where it runs.`,
-		Example: "  indoubt init\n  indoubt --ledger /srv/payments/ledger.db init --home payments",
+server's ledger need it. A ledger in a file else keeps its own beside it.`,
+		Example: "  indoubt init\n  indoubt --ledger /srv/payments/ledger.db init --group payments",
 		Args:    noArgs, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := a.mayChange("make a ledger"); err != nil && !flags.dryRun {
 				return err
-			}
-			if f := cmd.Flag("home"); f.Changed && strings.TrimSpace(flags.home) == "" {
-				return usage("--home is empty", "give the place a name: --home payments")
 			}
 			flags.policy = cmd.Flag("policy").Changed
 			return initCommand{a}.init(cmd.Context(), flags)
@@ -66,7 +59,6 @@ here or for a ledger that exists, and set INDOUBT_LEDGER_HOME to it where it run
 	f.BoolVar(&flags.anew, "anew", false, "also where a ledger was that is gone for good")
 	f.StringVar(&flags.group, "group", "", "share it with a group: its members may record, too")
 	f.BoolVar(&flags.roles, "roles", false, "on a server, make the roles indoubt_reader, _writer, _operator and _engine")
-	f.StringVar(&flags.home, "home", "", "the name of the ledger's home (INDOUBT_LEDGER_HOME)")
 	return cmd
 }
 
@@ -84,8 +76,8 @@ func (c initCommand) init(ctx context.Context, flags initFlags) error {
 		return err
 	} else if _, ok := at.(roled); flags.roles && !ok {
 		return usage("--roles is for a ledger in PostgreSQL", "share a file with a group: --group NAME")
-	} else if flags.roles && flags.group+flags.home != "" {
-		return usage("--group and --home are for a ledger in a file", "leave them out: roles share this one, and its database is its home")
+	} else if flags.roles && flags.group != "" {
+		return usage("--group is for a ledger in a file", "leave it out: roles share this one")
 	}
 	s, err := c.ledgerFor(ctx, toLook)
 	switch {
@@ -107,7 +99,7 @@ func (c initCommand) init(ctx context.Context, flags initFlags) error {
 	if flags.dryRun {
 		return c.done(effectWouldCreate, map[string]any{"path": at.String()}, func(w *safe.Writer) { w.Println("would make a ledger at " + name) })
 	}
-	m := open.Making{Anew: flags.anew, Group: strings.TrimSpace(flags.group), Home: strings.TrimSpace(flags.home)}
+	m := open.Making{Anew: flags.anew, Group: strings.TrimSpace(flags.group)}
 	if s, err = at.Make(ctx, c.ledgerOptions(), m); err != nil {
 		return err
 	}
@@ -149,7 +141,7 @@ func (c initCommand) again(ctx context.Context, s ledger.Store, flags initFlags)
 	if err != nil {
 		return err
 	}
-	name, home := short(c.ledgerName()), strings.TrimSpace(flags.home)
+	name := short(c.ledgerName())
 	at, err := c.place()
 	if err != nil {
 		return err
@@ -180,14 +172,6 @@ func (c initCommand) again(ctx context.Context, s ledger.Store, flags initFlags)
 			}
 		}
 	}
-	if home != "" && home != info.Home {
-		did = append(did, tense(flags.dryRun, "declare", "declared")+" the home of "+name+" as "+home)
-		if !flags.dryRun {
-			if info, err = c.declare(ctx, at, home); err != nil {
-				return err
-			}
-		}
-	}
 	did = slices.DeleteFunc(did, func(line string) bool { return line == "" })
 	effect := map[bool]string{true: effectWouldUpdate, false: effectUpdated}[flags.dryRun]
 	if len(did) == 0 {
@@ -206,20 +190,6 @@ func tense(dryRun bool, would, was string) string {
 		return "would " + would
 	}
 	return was
-}
-
-// declare names the home of a ledger, and gives the ledger as it is there.
-func (c initCommand) declare(ctx context.Context, at open.Place, home string) (info ledger.Info, err error) {
-	c.close()
-	if err := at.Declare(ctx, home, c.ledgerOptions()); err != nil {
-		return info, err
-	}
-	c.home = home
-	s, err := c.ledgerFor(ctx, toLook)
-	if err != nil {
-		return info, err
-	}
-	return s.Info(ctx)
 }
 
 // giveKey gives a ledger that has none the key that is named, and says so. One that has
@@ -252,5 +222,5 @@ func ledgerJSON(i ledger.Info) map[string]any {
 		over = map[string]any{"at": moment(i.Failover.At), "missing_ms": i.Failover.Missing.Milliseconds()}
 	}
 	return map[string]any{"id": i.ID, "path": i.Path, "schema": i.Schema, "created_at": moment(i.CreatedAt), "last_seq": i.LastSeq,
-		"last_write": moment(i.LastWrite), "read_only": i.ReadOnly, "home": text(i.Home), "copied": text(i.Copied), "failover": over}
+		"last_write": moment(i.LastWrite), "read_only": i.ReadOnly, "copied": text(i.Copied), "failover": over}
 }

@@ -24,9 +24,4 @@ func TestInitSharesALedgerThatIsThere(t *testing.T) {
 	need.Equal(t, b.json(0, "init", "--group", "65534").Effect, effectUpdated)
 	need.Equal(t, need.Get(os.Stat(b.ledger))(t).Mode().Perm(), os.FileMode(0o660))
 	need.Contains(t, b.want(0, "doctor"), "0660")
-	b.env["INDOUBT_LEDGER_HOME"] = "pay"
-	said := b.want(0, "init", "--group", "65534", "--home", "pay")
-	need.Contains(t, said, "shared ")
-	need.Contains(t, said, "declared the home")
-	need.Contains(t, b.want(0, "doctor"), "at home in pay")
 }

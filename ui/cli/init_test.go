@@ -4,8 +4,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-
-	"indoubt/ledger/need"
 )
 
 // A place where this account had a ledger gets no new one by itself, whatever was
@@ -28,22 +26,4 @@ func TestNoLedgerIsMadeWhereOneWas(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 	b.want(0, "begin", "--kind", "k", "--key", "1")
-}
-
-func TestInitDeclaresAHome(t *testing.T) {
-	b := newBench(t)
-	b.want(2, "init", "--home", " ")
-	b.want(0, "init", "--home", "pay")
-	need.Contains(t, b.want(0, "doctor"), "at home in pay")
-	b.env["INDOUBT_LEDGER_HOME"] = "elsewhere"
-	if a := b.json(5, "begin", "--kind", "k", "--key", "1"); a.Error.Code != "copied" || !strings.Contains(a.Error.Message, `"pay"`) {
-		t.Errorf("%+v", a.Error)
-	}
-	b.env["INDOUBT_LEDGER_HOME"] = "pay"
-	b.want(0, "begin", "--kind", "k", "--key", "1")
-	for _, c := range []struct{ name, effect string }{{"shop", effectUpdated}, {"shop", effectNoop}} {
-		need.Equal(t, b.json(0, "init", "--home", c.name).Effect, c.effect, c.name)
-		b.env["INDOUBT_LEDGER_HOME"] = c.name
-	}
-	b.want(0, "begin", "--kind", "k", "--key", "2")
 }

@@ -63,7 +63,7 @@ line an event. --outage has the history of an outage and of what counts in it.
 
 // verbs are those of all events.
 var verbs = []string{"begin", "settle", "expire", "late", "read", "confirm", "deny", "grant", "void", "retry", "wait", "tree", "abandon", "ack",
-	"park", "undo", "note", "hold", "release", "adopt", "failover", "clock", "home", ledger.NoticeTold, ledger.PolicyApplied, "run",
+	"park", "undo", "note", "hold", "release", "adopt", "failover", "clock", ledger.NoticeTold, ledger.PolicyApplied, "run",
 	ledger.VerbRunOver, "left_out", "set", "redact", ledger.OutageOpened, ledger.OutageOver,
 	ledger.OutageNoted, ledger.OutageTaken}
 

@@ -27,7 +27,7 @@ func TestEachCommandHasAManualPage(t *testing.T) {
 		}
 	}
 	each(root)
-	root.Long += "\n\n# ENVIRONMENT\nINDOUBT_LEDGER, INDOUBT_POLICY, INDOUBT_ACTOR, INDOUBT_LEDGER_HOME, INDOUBT_DIGEST_KEY_FILE, NO_COLOR." +
+	root.Long += "\n\n# ENVIRONMENT\nINDOUBT_LEDGER, INDOUBT_POLICY, INDOUBT_ACTOR, INDOUBT_DIGEST_KEY_FILE, NO_COLOR." +
 		"\n\n# FILES\n$XDG_STATE_HOME/indoubt/ledger.db, the ledger; $XDG_CONFIG_HOME/indoubt/policy.yaml, the policy; $XDG_CONFIG_HOME/indoubt/config.yaml, how the console looks."
 	need.OK(t, doc.GenManTree(root, &doc.GenManHeader{Section: "1", Source: "indoubt"}, dir))
 	page := string(need.Get(os.ReadFile(filepath.Join(dir, "indoubt-outage-show.1")))(t))

@@ -87,7 +87,7 @@ func lookedAt(ctx context.Context, a *app) (ledger.Store, error) {
 }
 
 func (a *app) ledgerOptions() open.Options {
-	o := open.Options{Actor: a.actor(), Used: a.usedLedgers(), Home: a.home, KeyFile: strings.TrimSpace(a.env(digestkey.Variable))}
+	o := open.Options{Actor: a.actor(), Used: a.usedLedgers(), KeyFile: strings.TrimSpace(a.env(digestkey.Variable))}
 	if a.steady != nil { // another time was told; else a ledger goes by the clock of its store
 		o.Clock, o.Steady = a.clock, a.steady
 	}
