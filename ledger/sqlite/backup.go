@@ -37,7 +37,7 @@ func (s *Store) Backup(ctx context.Context, to string) error {
 		return err
 	}
 	defer r.giveBack()
-	if _, err := r.conn.ExecContext(ctx, `VACUUM INTO ?`, part); err != nil {
+	if _, err := r.conn.Exec(ctx, `VACUUM INTO ?`, part); err != nil {
 		return fmt.Errorf("make the copy: %w", translate(s.path, err))
 	}
 	if err := errors.Join(os.Chmod(part, 0o600), syncFile(part)); err != nil {

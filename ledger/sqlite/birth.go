@@ -3,7 +3,6 @@ package sqlite
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -217,11 +216,6 @@ func replay(ctx context.Context, path string) error {
 	}
 	opening.Lock()
 	defer opening.Unlock()
-	db, err := sql.Open("sqlite", strings.Replace(dsn(path, "rw"), "_pragma=journal_mode%28WAL%29&", "", 1))
-	if err != nil {
-		return fmt.Errorf("open the ledger: %w", err)
-	}
-	defer db.Close()
-	var n int
-	return translate(path, db.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_schema`).Scan(&n))
+	var n int64
+	return translate(path, askOnce(ctx, dsn(path, "rw"), `SELECT count(*) FROM sqlite_schema`, &n))
 }

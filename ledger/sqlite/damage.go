@@ -3,7 +3,6 @@ package sqlite
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"io"
@@ -145,12 +144,7 @@ func damage(path string) (found string) {
 
 // quickCheck gives "ok", or the first thing that is wrong.
 func quickCheck(ctx context.Context, path string) (said string, err error) {
-	db, err := sql.Open("sqlite", dsn(path, "ro"))
-	if err != nil {
-		return "", err
-	}
-	defer db.Close()
-	err = db.QueryRowContext(ctx, `PRAGMA quick_check(1)`).Scan(&said)
+	err = askOnce(ctx, dsn(path, "ro"), `PRAGMA quick_check(1)`, &said)
 	return said, err
 }
 

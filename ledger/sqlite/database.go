@@ -23,12 +23,7 @@ func (s database) View(ctx context.Context, read func(store.Tx) error) error {
 			return translate(s.path, err)
 		}
 	}
-	n, err := s.snapshot(ctx)
-	if err != nil {
-		return err
-	}
-	defer n.close()
-	return translate(s.path, read(n))
+	return s.look(ctx, read)
 }
 
 func (s database) Update(ctx context.Context, change func(store.Tx) error) error {

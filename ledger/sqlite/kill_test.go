@@ -103,10 +103,10 @@ func (a acknowledged) whole(t *testing.T, path string) {
 		}
 	}
 	var ok string
-	need.OK(t, s.read.QueryRow(`PRAGMA integrity_check`).Scan(&ok))
+	need.OK(t, s.one(ctx, `PRAGMA integrity_check`, &ok))
 	counts := need.Get(s.Counts(ctx, time.Now()))(t)
 	var all, events int
-	need.OK(t, s.read.QueryRow(`SELECT (SELECT count(*) FROM op), (SELECT count(*) FROM ev)`).Scan(&all, &events))
+	need.OK(t, s.one(ctx, `SELECT (SELECT count(*) FROM op), (SELECT count(*) FROM ev)`, &all, &events))
 	need.Must(t, ok == "ok" && counts.All == all && events == all+counts.ByState[ledger.Committed],
 		"integrity %s, %d operations, %d events, counts %+v", ok, all, events, counts)
 }

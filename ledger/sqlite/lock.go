@@ -3,12 +3,12 @@ package sqlite
 import (
 	"cmp"
 	"context"
-	"database/sql"
+	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/store"
 )
 
 // locked says that a lock was waited for in vain.
@@ -27,14 +27,10 @@ func tryLock(ctx context.Context, path string, wait time.Duration) error {
 		return err
 	}
 	// A file without a log, as a copy is, stays one: who has it open would take the log for another one's.
-	db, err := sql.Open("sqlite", strings.NewReplacer("busy_timeout%285000%29", fmt.Sprintf("busy_timeout%%28%d%%29", wait.Milliseconds()), "_pragma=journal_mode%28WAL%29&", "").Replace(dsn(path, "rw")))
-	if err != nil {
-		return fmt.Errorf("open the ledger: %w", err)
+	conn, err := store.Dial(dsn(path, "rw"), 0)
+	if err == nil {
+		err = conn.Script(ctx, fmt.Sprintf(`PRAGMA busy_timeout = %d; BEGIN IMMEDIATE; ROLLBACK`, wait.Milliseconds()))
+		err = errors.Join(err, conn.Close())
 	}
-	defer db.Close()
-	tx, err := db.BeginTx(ctx, nil) // immediate, as the name of the database says
-	if err != nil {
-		return translate(path, err)
-	}
-	return tx.Rollback()
+	return translate(path, err)
 }

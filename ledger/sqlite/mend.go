@@ -67,7 +67,7 @@ func (s *handle) ready() (gone, err error) {
 		return nil, err
 	}
 	s.mu.Lock()
-	was, open := s.files, s.read != nil
+	was, open := s.files, s.read.by != ""
 	s.mu.Unlock()
 	if err := was.replaced(s.path, now); err != nil {
 		if !open || !errors.Is(err, ledger.ErrGone) {
@@ -158,7 +158,7 @@ func (s *handle) leave() error {
 	}
 	now, err := filesAt(s.path)
 	s.mu.Lock()
-	was, open := s.files, s.read != nil
+	was, open := s.files, s.read.by != ""
 	s.mu.Unlock()
 	if err == nil && open && was.replaced(s.path, now) == nil && !was.sameLog(now) {
 		if err := s.mend(was, now); err != nil {

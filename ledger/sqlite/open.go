@@ -3,14 +3,13 @@ package sqlite
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"indoubt/ledger"
 	"indoubt/ledger/hostclock"
@@ -32,17 +31,12 @@ var (
 
 // dsn names a database file. Only a URL survives ?, # and % in a path.
 func dsn(path, mode string, more ...string) string {
-	q := url.Values{"mode": {mode}, "_pragma": append(append([]string{}, pragmas...), more...)}
-	if mode == "rw" {
-		q["_pragma"] = append(q["_pragma"], writing...)
-		q.Set("_txlock", "immediate")
-	}
 	p := filepath.ToSlash(path)
 	if !strings.HasPrefix(p, "/") {
 		p = "/" + p
 	}
-	u := url.URL{Scheme: "file", Path: p, RawQuery: q.Encode()}
-	return u.String()
+	q := url.Values{"mode": {mode}, "_pragma": slices.Concat(pragmas, more)}
+	return (&url.URL{Scheme: "file", Path: p, RawQuery: q.Encode()}).String()
 }
 
 // absolute is the one name of a file, with links followed where it exists.
@@ -136,12 +130,9 @@ func (s *handle) openWriter(ctx context.Context, current bool) (meta map[string]
 	// Looked at before anything is written: opening must not turn a foreign
 	// database into WAL.
 	if !current {
-		look, err := sql.Open("sqlite", dsn(s.path, "ro"))
-		if err != nil {
-			return nil, fmt.Errorf("open the ledger: %w", err)
-		}
-		defer look.Close() // when the writer has taken over the index of the log, which the first one makes
-		if err := checkSchema(ctx, look, s.path); err != nil {
+		if err := checkSchema(s.path, func(query string, dest ...any) error {
+			return askOnce(ctx, dsn(s.path, "ro"), query, dest...)
+		}); err != nil {
 			return nil, err
 		}
 	}
@@ -172,14 +163,8 @@ func (s *handle) connect(ctx context.Context) error {
 	if s.writer == nil && s.whole() {
 		reads += "&immutable=1"
 	}
-	db, err := sql.Open("sqlite", reads)
-	if err != nil {
-		return fmt.Errorf("open the ledger: %w", err)
-	}
-	db.SetMaxOpenConns(wide)
-	db.SetMaxIdleConns(wide)
 	s.mu.Lock()
-	s.read = db
+	s.read.by = reads
 	s.mu.Unlock()
 	return s.anchor()
 }
@@ -197,23 +182,10 @@ func (s *handle) whole() bool {
 // connection folds the -wal file into the ledger, which one that only reads
 // cannot do.
 func (s *handle) disconnect() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	if err := s.endReading(); err != nil {
+		return err
+	}
 	var errs []error
-	for _, r := range s.idle {
-		errs = append(errs, r.close())
-	}
-	s.idle = nil
-	if s.read != nil {
-		errs = append(errs, s.read.Close())
-		s.away, s.read = s.read, nil
-	}
-	for end := time.Now().Add(disconnectIn); s.away != nil && s.away.Stats().OpenConnections > 0; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			return errors.Join(append(errs, fmt.Errorf("%w: a query on %s goes on", ledger.ErrBusy, s.path))...)
-		}
-	}
-	s.away = nil
 	if s.writer != nil {
 		errs = append(errs, s.writer.disconnect())
 	}
@@ -224,16 +196,20 @@ func (s *handle) disconnect() error {
 	return errors.Join(errs...)
 }
 
-// disconnectIn is how long a query may go on that runs while its ledger is closed.
-const disconnectIn = 5 * time.Second
-
 // openReader opens a ledger that is only read.
 func (s *handle) openReader(ctx context.Context) (map[string]string, error) {
 	s.notifier = &notifier{}
 	if err := s.connect(ctx); err != nil {
 		return nil, err
 	}
-	if err := checkSchema(ctx, s.read, s.path); err != nil {
+	if err := checkSchema(s.path, func(query string, dest ...any) error {
+		r, err := s.reader(ctx)
+		if err != nil {
+			return err
+		}
+		defer r.giveBack()
+		return one(r, query, dest...)
+	}); err != nil {
 		return nil, err
 	}
 	m, err := s.meta(ctx)
@@ -241,23 +217,10 @@ func (s *handle) openReader(ctx context.Context) (map[string]string, error) {
 }
 
 // checkSchema refuses what is not a ledger with the schema of this program.
-func checkSchema(ctx context.Context, db *sql.DB, path string) error {
-	// These two are in the file's header; the rest would need the schema read.
-	var app, version, objects int
-	header := func() error {
-		err := db.QueryRowContext(ctx, `PRAGMA application_id`).Scan(&app)
-		if err == nil {
-			err = db.QueryRowContext(ctx, `PRAGMA user_version`).Scan(&version)
-		}
-		return err
-	}
-	err := header()
-	if err == nil && app == 0 {
-		err = db.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_schema`).Scan(&objects)
-		if err == nil && objects > 0 { // it may have been made in between
-			err = header()
-		}
-	}
+func checkSchema(path string, ask func(query string, dest ...any) error) error {
+	var app, version, objects int64
+	err := ask(`SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema)
+		FROM pragma_application_id, pragma_user_version`, &app, &version, &objects)
 	if code(err)&0xff == codeCantOpen {
 		return cmp.Or(readable(path), writableBy(path), translate(path, err))
 	}
@@ -270,7 +233,7 @@ func checkSchema(ctx context.Context, db *sql.DB, path string) error {
 	case app != applicationID:
 		return notOurs(path, fmt.Sprintf("application_id %#x", app))
 	case version != store.Schema:
-		return &ledger.SchemaError{Ledger: path, Has: version, Knows: store.Schema}
+		return &ledger.SchemaError{Ledger: path, Has: int(version), Knows: store.Schema}
 	}
 	return nil
 }

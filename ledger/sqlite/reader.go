@@ -4,25 +4,30 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"errors"
+	"fmt"
+	"time"
 
 	"indoubt/ledger"
 	"indoubt/ledger/store"
 )
 
-// reader is one connection that reads, with its statements, each parsed once. One of a
-// pool of database/sql would be parsed on whichever connection is idle, and beside a
-// transaction on another one than that reads: which would be opened for it, and parse
-// the whole schema.
+// reader is one connection that reads everything from one state of the ledger, with its statements, each
+// parsed once. It is a store.Tx.
 type reader struct {
 	s      *handle
 	ctx    context.Context // of who has it
-	db     *sql.DB         // that it is of
-	conn   *sql.Conn
-	stmts  map[string]*sql.Stmt
+	conn   *store.Conn
+	turn   int
 	spoilt bool
-	inside bool // it is in a transaction, or may be
+}
+
+// reading is what the readers of a handle share. Its fields are under the handle's mu.
+type reading struct {
+	by   string        // the name that connections are opened by; "" while nothing is open
+	turn int           // goes up when what is open is closed
+	open int           // connections, those that rest among them
+	idle []*store.Conn // that rest
 }
 
 // wide is how many connections read at once.
@@ -31,6 +36,9 @@ const wide = 4
 // keptStmts is how many statements are kept prepared, of lists at most. Filters
 // are many: one for each way of putting one together.
 const keptStmts = 100
+
+// disconnectIn is how long a query may go on that runs while its ledger is closed.
+const disconnectIn = 5 * time.Second
 
 var errClosed = errors.New("the ledger is closed")
 
@@ -41,86 +49,113 @@ func (s *handle) reader(ctx context.Context) (*reader, error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	r := s.rested()
-	r.ctx = ctx
-	err := errClosed
+	s.mu.Lock()
+	r, by := &reader{s: s, ctx: ctx, turn: s.read.turn}, s.read.by
+	if n := len(s.read.idle); n > 0 {
+		r.conn, s.read.idle = s.read.idle[n-1], s.read.idle[:n-1]
+	} else if by != "" {
+		s.read.open++
+	}
+	s.mu.Unlock()
 	if r.conn != nil {
 		return r, nil
-	} else if r.db != nil {
-		r.conn, err = r.db.Conn(ctx)
 	}
-	if err != nil {
-		<-s.readers
-		return nil, translate(s.path, err)
+	err := errClosed
+	if by != "" {
+		if r.conn, err = store.Dial(by, keptStmts); err == nil {
+			return r, nil
+		}
+		s.closed(1)
 	}
-	return r, nil
+	<-s.readers
+	return nil, translate(s.path, err)
 }
 
-// rested takes a connection that is not read with; it is one to open where there is none.
-func (s *handle) rested() *reader {
+// giveBack keeps a connection for the next one, unless it was interrupted, has failed, or is of files that are
+// not in use any more. One that may be in a transaction is spoilt.
+func (r *reader) giveBack() {
+	s := r.s
+	s.mu.Lock()
+	keep := s.read.turn == r.turn && !r.spoilt && r.ctx.Err() == nil
+	if keep {
+		s.read.idle = append(s.read.idle, r.conn)
+	}
+	s.mu.Unlock()
+	if !keep {
+		_ = r.conn.Close()
+		s.closed(1)
+	}
+	<-s.readers
+}
+
+func (s *handle) closed(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r := &reader{s: s, db: s.read, stmts: map[string]*sql.Stmt{}}
-	if n := len(s.idle); n > 0 {
-		r, s.idle = s.idle[n-1], s.idle[:n-1]
-	}
-	return r
+	s.read.open -= n
 }
 
-// giveBack keeps a connection for the next one. One that was interrupted, or failed, goes
-// to the pool, which drops what is not good any more; so does one of files that are not in
-// use any more, whose pool is closed. One that may be in a transaction is closed.
-func (r *reader) giveBack() {
-	r.s.mu.Lock()
-	keep := r.s.read == r.db && !r.spoilt && !r.inside && r.ctx.Err() == nil
-	if keep {
-		r.s.idle = append(r.s.idle, r)
-	}
-	r.s.mu.Unlock()
-	if !keep {
-		_ = r.close()
-	}
-	<-r.s.readers
+// hasOpen reports whether the files are open, and how many connections read them.
+func (s *handle) hasOpen() (is bool, n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.read.by != "", s.read.open
 }
 
 // unread reports whether no connection has been opened to read with.
 func (s *handle) unread() bool {
+	is, n := s.hasOpen()
+	return is && n == 0
+}
+
+// endReading closes the connections that read.
+func (s *handle) endReading() error {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.read != nil && s.read.Stats().OpenConnections == 0
-}
-
-// close closes the statements first: the driver faults on one whose connection is closed.
-func (r *reader) close() error {
+	idle := s.read.idle
+	s.read.idle, s.read.by = nil, ""
+	s.read.turn++
+	s.mu.Unlock()
 	var errs []error
-	for _, st := range r.stmts {
-		errs = append(errs, st.Close())
+	for _, conn := range idle {
+		errs = append(errs, conn.Close())
 	}
-	if r.inside {
-		return r.conn.Raw(func(any) error { return driver.ErrBadConn }) // the pool closes it
+	s.closed(len(idle))
+	for end := time.Now().Add(disconnectIn); ; time.Sleep(time.Millisecond) {
+		if _, n := s.hasOpen(); n == 0 {
+			return errors.Join(errs...)
+		} else if time.Now().After(end) {
+			return errors.Join(append(errs, fmt.Errorf("%w: a query on %s goes on", ledger.ErrBusy, s.path))...)
+		}
 	}
-	return errors.Join(append(errs, r.conn.Close())...)
 }
 
-// query runs a query, prepared unless there are many already.
-func (r *reader) query(query string, args ...any) (rows *sql.Rows, err error) {
-	st := r.stmts[query]
-	switch {
-	case st == nil && len(r.stmts) >= keptStmts:
-		rows, err = r.conn.QueryContext(r.ctx, store.SQLite(query), args...)
-	case st == nil:
-		if st, err = r.conn.PrepareContext(r.ctx, store.SQLite(query)); err == nil {
-			r.stmts[query] = st
-		}
-		fallthrough
-	default:
-		if err == nil {
-			rows, err = st.QueryContext(r.ctx, args...)
-		}
+// look reads one state.
+func (s *handle) look(ctx context.Context, read func(store.Tx) error) error {
+	r, err := s.reader(ctx)
+	if err != nil {
+		return err
 	}
+	defer r.giveBack()
+	spoilt := true // also where it is an error: one whose caller has gone may have begun
+	defer func() { r.spoilt = r.spoilt || spoilt }()
+	if _, err = r.conn.Exec(ctx, `BEGIN`); err == nil {
+		err = read(r)
+		_, end := r.conn.Exec(context.Background(), `ROLLBACK`)
+		spoilt = end != nil
+	}
+	return translate(s.path, err)
+}
+
+// Query reads.
+func (r *reader) Query(query string, args ...any) (store.Rows, error) {
+	rows, err := r.conn.Query(r.ctx, query, args...)
 	r.spoilt = r.spoilt || err != nil
 	return rows, err
 }
+
+func (r *reader) Moment() ledger.Moment { return r.s.moment() }
+
+// Exec refuses: nothing is written here.
+func (r *reader) Exec(string, ...any) (int64, error) { return 0, ledger.ErrReadOnly }
 
 // one runs a query that gives one row.
 func one(tx store.Tx, query string, dest ...any) error {
@@ -138,33 +173,11 @@ func (s *handle) one(ctx context.Context, query string, dest ...any) error {
 	return database{s}.View(ctx, func(tx store.Tx) error { return one(tx, query, dest...) })
 }
 
-// snapshot reads everything from one state of the ledger.
-type snapshot struct{ *reader }
-
-func (s *handle) snapshot(ctx context.Context) (snapshot, error) {
-	r, err := s.reader(ctx)
+// askOnce runs a query that gives one row over a connection of its own.
+func askOnce(ctx context.Context, name, query string, dest ...any) error {
+	conn, err := store.Dial(name, 0)
 	if err != nil {
-		return snapshot{}, err
+		return err
 	}
-	r.inside = true // also where it is an error: one whose caller has gone may have begun
-	if _, err := r.conn.ExecContext(ctx, `BEGIN`); err != nil {
-		r.giveBack()
-		return snapshot{}, translate(s.path, err)
-	}
-	return snapshot{r}, nil
-}
-
-func (n snapshot) Query(query string, args ...any) (store.Rows, error) {
-	return n.query(query, args...) //nolint:rowserrcheck // the reader does
-}
-
-func (n snapshot) Moment() ledger.Moment { return n.s.moment() }
-
-// Exec refuses: nothing is written here.
-func (n snapshot) Exec(string, ...any) (int64, error) { return 0, ledger.ErrReadOnly }
-
-func (n snapshot) close() {
-	_, err := n.conn.ExecContext(context.Background(), `ROLLBACK`)
-	n.inside = err != nil
-	n.giveBack()
+	return errors.Join(one(&reader{ctx: ctx, conn: conn}, query, dest...), conn.Close())
 }

@@ -9,7 +9,6 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"io/fs"
 	"os"
@@ -19,7 +18,6 @@ import (
 	"time"
 
 	"github.com/adrg/xdg"
-	_ "modernc.org/sqlite" // the driver, without cgo
 
 	"indoubt/ledger"
 	"indoubt/ledger/store"
@@ -58,13 +56,11 @@ type handle struct {
 	newest   atomic.Int64 // event that was seen; see shorter
 
 	mu     sync.Mutex
-	files  files     // in use
-	read   *sql.DB   // nil while nothing is open
-	idle   []*reader // of read
-	away   *sql.DB   // the read before it, while some of its queries run
-	probe  *os.File  // see alone
-	header *rawFile  // see changeCounter
-	log    *openLog  // in use; nil where there is none
+	files  files // in use
+	read   reading
+	probe  *os.File // see alone
+	header *rawFile // see changeCounter
+	log    *openLog // in use; nil where there is none
 
 	readers chan struct{} // full while as many read as may
 }

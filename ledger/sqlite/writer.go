@@ -57,7 +57,7 @@ func newWriter(s *handle) (*writer, error) {
 }
 
 func (w *writer) connect(ctx context.Context) error {
-	conn, err := store.Dial(dsn(w.store.path, "rw"), 0)
+	conn, err := store.Dial(dsn(w.store.path, "rw", writing...), 0)
 	if err != nil {
 		return fmt.Errorf("open the ledger: %w", err)
 	}

@@ -81,7 +81,7 @@ func (c *Conn) Query(ctx context.Context, query string, args ...any) (Rows, erro
 	if err != nil {
 		return nil, err
 	}
-	r := &read{rows: rows, values: make([]driver.Value, len(rows.Columns()))}
+	r := &read{ctx: ctx, rows: rows, values: make([]driver.Value, len(rows.Columns()))}
 	if !kept {
 		r.st = st
 	}
@@ -113,6 +113,7 @@ func (c *Conn) Close() error {
 
 // read are the rows of a query.
 type read struct {
+	ctx    context.Context
 	rows   driver.Rows
 	values []driver.Value
 	err    error
@@ -120,7 +121,9 @@ type read struct {
 }
 
 func (r *read) Next() bool {
-	r.err = r.rows.Next(r.values)
+	if r.err = r.ctx.Err(); r.err == nil {
+		r.err = r.rows.Next(r.values)
+	}
 	return r.err == nil
 }
 

@@ -59,7 +59,7 @@ var long = map[string]int{
 	"ledger/record/mcpproxy":  18,
 	"ledger/record/roundtrip": 15,
 	"ledger/redact":           13,
-	"ledger/sqlite":           13,
+	"ledger/sqlite":           11,
 	"ledger/wire/curl":        12,
 	"ledger/wire/mcpwire":     3,
 	"policy":                  43,
