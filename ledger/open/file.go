@@ -19,7 +19,7 @@ type file struct{ path string }
 func (f file) String() string { return f.path }
 
 func (o Options) ofFile() sqlite.Options {
-	return sqlite.Options{ReadOnly: o.ReadOnly, Reads: o.Reads, Clock: o.Clock, Steady: o.Steady, Actor: o.Actor,
+	return sqlite.Options{ReadOnly: o.ReadOnly, Clock: o.Clock, Steady: o.Steady, Actor: o.Actor,
 		Used: o.Used, KeyFile: o.KeyFile}
 }
 
@@ -102,7 +102,9 @@ func (f file) Examine(ctx context.Context, s ledger.Store, name func(string) str
 	if s == nil { // why is said already
 		return found
 	}
-	found = append(found, s.(keeper).ExamineKey(ctx)...)
+	if has, err := s.(keeper).HasKey(ctx); has || err != nil { // else it is made on first need
+		found = append(found, examineKey(ctx, s.(keeper))...)
+	}
 	switch err := sqlite.TryLock(ctx, f.path); {
 	case err == nil:
 		say("lock", ledger.LevelOK, "free", "", nil)

@@ -18,7 +18,6 @@ import (
 // Options are how a ledger is opened. The zero Options open it for writing.
 type Options struct {
 	ReadOnly bool               // refuse every write with ledger.ErrReadOnly
-	Reads    bool               // reads come first; then a store may get ready to write when it first does
 	Clock    ledger.Clock       // the store's own when nil
 	Steady   ledger.SteadyClock // the host's when nil
 	Actor    ledger.Actor       // who adopts, expires and lifts, where no other actor is given
@@ -131,8 +130,13 @@ type keeper interface {
 	HasKey(ctx context.Context) (bool, error)
 	KeyApart() bool
 	DigestKey(ctx context.Context) ([]byte, error)
-	MakeKey(ctx context.Context) error
-	ExamineKey(ctx context.Context) []ledger.Finding
+	MakeKey(ctx context.Context, file string) error
+}
+
+// examineKey compares the key that is there with the ledger's.
+func examineKey(ctx context.Context, k keeper) []ledger.Finding {
+	_, err := k.DigestKey(ctx)
+	return []ledger.Finding{store.KeyFinding(err)}
 }
 
 // Recordable refuses a recorder whose digests would not be those of the others.
@@ -169,7 +173,7 @@ func toRecord(ctx context.Context, s ledger.Store, err error, o Options) (ledger
 // toKeep is a store that was opened to be given its key.
 func toKeep(ctx context.Context, s ledger.Store, err error, o Options) (ledger.Store, error) {
 	if err == nil && o.KeyFile != "" {
-		if err = s.(keeper).MakeKey(ctx); err != nil {
+		if err = s.(keeper).MakeKey(ctx, o.KeyFile); err != nil {
 			s.Close()
 			return nil, err
 		}

@@ -92,7 +92,7 @@ func (s server) Backup(_ context.Context, _ ledger.Store, to string) error {
 // Examine says how safe a commit is there. s is nil where it cannot be opened.
 func (s server) Examine(ctx context.Context, open ledger.Store, _ func(string) string) []ledger.Finding {
 	if store, ok := open.(*postgres.Store); ok {
-		return append(store.Examine(ctx), store.ExamineKey(ctx)...)
+		return append(store.Examine(ctx), examineKey(ctx, store)...)
 	}
 	return nil
 }

@@ -38,11 +38,6 @@ func (s *Store) Leave(ctx context.Context, place string, take func(store.Tx) err
 	})
 }
 
-// Look reads from one state.
-func (s *Store) Look(ctx context.Context, read func(store.Tx) error) error {
-	return database{s.handle}.View(ctx, read)
-}
-
 // moved has the database refuse what would change the ledger, and say where it went.
 func moved(to string) string {
 	quoted := strings.ReplaceAll(to, "'", "''")

@@ -69,15 +69,6 @@ func open(ctx context.Context, url string, o Options, prepare func(*handle) erro
 	return s, nil
 }
 
-// Close ends the store. Changes already begun are finished first.
-func (s *Store) Close() error {
-	s.close()
-	return nil
-}
-
-// Watch is the handle's.
-func (s *Store) Watch(ctx context.Context) <-chan struct{} { return s.handle.Watch(ctx) }
-
 // absentStandby names the standbys that a commit waits for while none is connected, else "".
 const absentStandby = `CASE WHEN NOT pg_is_in_recovery() AND current_setting('synchronous_commit') <> 'local' AND NOT EXISTS (SELECT FROM pg_stat_replication)
 	THEN current_setting('synchronous_standby_names') ELSE '' END`

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"indoubt/ledger"
+	"indoubt/ledger/store"
 )
 
 const (
@@ -19,31 +20,15 @@ const (
 // Watch sends after a commit: at once when its writer notifies, within a second in any
 // case. Behind a pooler that shares sessions, and on a standby, no one can listen. All
 // watches of a store share one connection that listens, and one look a second.
-func (s *handle) Watch(ctx context.Context) <-chan struct{} {
-	out, heard := make(chan struct{}), make(chan struct{}, 1)
-	if s.watching.join(heard) {
-		w := &watch{store: s}
-		if here, err := s.store.here(ctx); err == nil { // else the first look tells of all there is
+func (d database) Watch(ctx context.Context) <-chan struct{} {
+	out, first := d.watching.join(ctx)
+	if first {
+		w := &watch{store: d.handle}
+		if here, err := d.store.here(ctx); err == nil { // else the first look tells of all there is
 			w.seen = here
 		}
-		s.background.work(w.run)
+		d.background.work(w.run)
 	}
-	go func() {
-		defer close(out)
-		defer s.watching.leave(heard)
-		for {
-			select {
-			case <-heard:
-			case <-ctx.Done():
-				return
-			}
-			select {
-			case out <- struct{}{}:
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
 	return out
 }
 
@@ -52,49 +37,30 @@ type watching struct {
 	store  *handle
 	closed context.Context
 	close  context.CancelFunc
+	bells  store.Bells
 
-	mu    sync.Mutex
-	heard map[chan struct{}]bool // of each, and full while there is news
-	on    bool                   // a watch runs for them
+	mu sync.Mutex
+	on bool // a watch runs for them
 }
 
 func newWatching(s *handle) *watching {
 	closed, end := context.WithCancel(context.Background())
-	return &watching{store: s, closed: closed, close: end, heard: map[chan struct{}]bool{}}
+	return &watching{store: s, closed: closed, close: end}
 }
 
 // join takes one more in. It reports whether a watch has to be begun for it.
-func (w *watching) join(heard chan struct{}) (begin bool) {
+func (w *watching) join(ctx context.Context) (heard <-chan struct{}, first bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.heard[heard] = true
-	begin, w.on = !w.on, true
-	return begin
-}
-
-func (w *watching) leave(heard chan struct{}) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.heard, heard)
-}
-
-// tell has each of them look.
-func (w *watching) tell() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for heard := range w.heard {
-		select {
-		case heard <- struct{}{}:
-		default:
-		}
-	}
+	heard, first, w.on = w.bells.Watch(ctx), !w.on, true
+	return heard, first
 }
 
 // alone reports whether no one watches any more, and the watch ends.
 func (w *watching) alone() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.on = len(w.heard) > 0
+	w.on = w.bells.Any()
 	return !w.on
 }
 
@@ -120,7 +86,7 @@ func (w *watch) run() {
 				return
 			}
 			if w.look(ctx) {
-				w.store.watching.tell()
+				w.store.watching.bells.Ring()
 			}
 		}
 	}
@@ -160,7 +126,7 @@ func (w *watching) listen(ctx context.Context) {
 // hear listens until the connection is lost.
 func (w *watching) hear(ctx context.Context) error {
 	config := w.store.address.alone()
-	config.OnNotification = func(*pgconn.PgConn, *pgconn.Notification) { w.tell() }
+	config.OnNotification = func(*pgconn.PgConn, *pgconn.Notification) { w.bells.Ring() }
 	conn, err := pgconn.ConnectConfig(ctx, config)
 	if err != nil {
 		return err

@@ -117,7 +117,7 @@ func (s *handle) anchored() error {
 // writes has made the log by now.
 func (s *handle) anchor() error {
 	now, err := filesAt(s.path)
-	if err == nil && s.writes() && (!now.wal.there() || !now.shm.there()) {
+	if err == nil && s.writer != nil && (!now.wal.there() || !now.shm.there()) {
 		err = lostLog(s.path)
 	}
 	log := openLogOf(s.path) // before the former one is closed: with the last one go the locks

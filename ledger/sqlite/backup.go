@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 )
 
 // Backup copies the ledger as it is now to a new file, with its key beside it, and
@@ -26,84 +25,50 @@ func (s *Store) Backup(ctx context.Context, to string) error {
 			return fmt.Errorf("%s: %w", to+side, fs.ErrExist)
 		}
 	}
-	dir, done, err := workshop(filepath.Dir(to))
+	dir := filepath.Dir(to)
+	unlock, err := lockDir(dir)
 	if err != nil {
+		return err
+	}
+	defer unlock()
+	left, err := filepath.Glob(filepath.Join(dir, "*"+backingUp)) // each that was killed has left a whole ledger
+	for _, part := range left {
+		if err := errors.Join(sweep(part), sweep(part+keyFile)); err != nil && !errors.Is(err, fs.ErrPermission) {
+			return fmt.Errorf("remove what another backup has left: %w", err)
+		}
+	}
+	part := to + backingUp
+	err = cmp.Or(err, empty(part), s.copyTo(ctx, part, to))
+	if err = errors.Join(err, sweep(part), sweep(part+keyFile)); err != nil {
 		return fmt.Errorf("make the copy: %w", err)
 	}
-	defer done()
-	part := filepath.Join(dir, "ledger.db")
+	return syncDir(dir)
+}
+
+// backingUp is the ending of a file that a backup is made in.
+const backingUp = ".indoubt-backup"
+
+// copyTo copies the ledger to an empty file, and gives that its name.
+func (s *Store) copyTo(ctx context.Context, part, to string) error {
 	r, err := s.reader(ctx)
 	if err != nil {
 		return err
 	}
 	defer r.giveBack()
 	if _, err := r.conn.Exec(ctx, `VACUUM INTO ?`, part); err != nil {
-		return fmt.Errorf("make the copy: %w", translate(s.path, err))
+		return translate(s.path, err)
 	}
-	if err := errors.Join(os.Chmod(part, 0o600), syncFile(part)); err != nil {
-		return fmt.Errorf("make the copy: %w", err)
+	if err := syncFile(part); err != nil {
+		return err
 	}
 	keyed, err := copyKey(s.path, part, to)
 	if err != nil {
 		return err
 	}
-	if err := place(part, to); err != nil { // fails where the file was made meanwhile
-		if keyed {
-			err = errors.Join(err, os.Remove(to+keyFile))
-		}
-		return fmt.Errorf("make the copy: %w", err)
+	if err = place(part, to); err != nil && keyed { // a file was made meanwhile
+		err = errors.Join(err, os.Remove(to+keyFile))
 	}
-	return syncDir(filepath.Dir(to))
-}
-
-// backupDir is how the name begins of a directory that a backup is made in.
-const backupDir = ".indoubt-backup-"
-
-// workshop makes a directory in another one that no other account can read. Those that others
-// left which were killed are removed: each has a whole ledger in it. One that is in use is locked.
-func workshop(in string) (dir string, done func(), err error) {
-	entries, err := os.ReadDir(in)
-	if err != nil {
-		return "", nil, err
-	}
-	for _, e := range entries {
-		if !e.IsDir() || !strings.HasPrefix(e.Name(), backupDir) {
-			continue
-		}
-		left := filepath.Join(in, e.Name())
-		if lock, err := os.Open(left); err == nil { // else it belongs to another account
-			if free, err := try(lock); err == nil && free {
-				err = os.RemoveAll(left)
-				if err != nil && !errors.Is(err, fs.ErrPermission) {
-					return "", nil, errors.Join(err, lock.Close())
-				}
-			}
-			lock.Close()
-		}
-	}
-	for {
-		dir, err := os.MkdirTemp(in, backupDir+"*")
-		if err != nil {
-			return "", nil, err
-		}
-		lock, err := os.Open(dir)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue // it was taken for one that was left
-		} else if err != nil {
-			return "", nil, errors.Join(err, os.Remove(dir))
-		}
-		done := func() { _ = errors.Join(os.RemoveAll(dir), lock.Close()) }
-		locked, err := try(lock)
-		has, unread := lock.Stat()
-		if err = errors.Join(err, unread); err != nil {
-			done()
-			return "", nil, err
-		}
-		if locked && isAt(has, dir) {
-			return dir, done, nil
-		}
-		lock.Close()
-	}
+	return err
 }
 
 // copyKey puts the key of a ledger beside its backup, and reports whether it was not there
@@ -151,9 +116,4 @@ func makeDir(dir string, mode fs.FileMode, sync func(string) error) error {
 		return os.MkdirAll(dir, mode) // says what is there instead
 	}
 	return cmp.Or(makeDir(above, mode, sync), os.MkdirAll(dir, mode), sync(above))
-}
-
-func isAt(has os.FileInfo, path string) bool {
-	is, err := os.Stat(path)
-	return err == nil && os.SameFile(has, is)
 }

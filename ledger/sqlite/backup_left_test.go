@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"indoubt/ledger"
 	"indoubt/ledger/need"
 )
 
@@ -17,18 +18,18 @@ func TestABackupRemovesWhatAnotherOneLeft(t *testing.T) {
 	s, _ := openTest(t)
 	_ = need.Get(s.DigestKey(ctx))(t)
 	in := t.TempDir()
-	left, others := filepath.Join(in, backupDir+"left"), filepath.Join(in, "others")
-	for _, dir := range []string{left, others} {
-		need.OK(t, os.Mkdir(dir, 0o700))
-		need.OK(t, os.WriteFile(filepath.Join(dir, "ledger.db"), []byte("jane"), 0o600))
+	for _, name := range []string{"monday.db" + backingUp, "monday.db" + backingUp + keyFile, "others"} {
+		need.OK(t, os.WriteFile(filepath.Join(in, name), []byte("jane"), 0o600))
 	}
-	living, done, err := workshop(in)
-	need.OK(t, err)
 	need.OK(t, s.Backup(ctx, filepath.Join(in, "a.db")))
-	need.That(t, slices.Equal(namesIn(t, in), []string{filepath.Base(living), "a.db", "a.db.key", "others"}), "there are %v", namesIn(t, in))
-	done()
+	need.That(t, slices.Equal(namesIn(t, in), []string{"a.db", "a.db.key", "others"}), "there are %v", namesIn(t, in))
+	unlock := need.Get(lockDir(in))(t) // as another one that goes on
+	err := s.Backup(ctx, filepath.Join(in, "b.db"))
+	need.That(t, errors.Is(err, ledger.ErrBusy), "%v", err)
+	need.OK(t, unlock())
 	need.OK(t, s.Backup(ctx, filepath.Join(in, "b.db")))
 	need.That(t, slices.Equal(namesIn(t, in), []string{"a.db", "a.db.key", "b.db", "b.db.key", "others"}), "there are %v", namesIn(t, in))
+	need.Equal(t, need.Get(os.Stat(filepath.Join(in, "b.db")))(t).Mode().Perm(), os.FileMode(0o600))
 }
 
 // A backup that fails leaves nothing; what a killed one put there does not keep the next

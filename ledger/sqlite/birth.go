@@ -181,7 +181,7 @@ func lockDir(dir string) (unlock func() error, err error) {
 		case ok:
 			return d.Close, nil
 		case time.Now().After(patience):
-			return nil, errors.Join(fmt.Errorf("%w: another process makes a ledger in %s", ledger.ErrBusy, dir), d.Close())
+			return nil, errors.Join(fmt.Errorf("%w: another process makes a ledger or a copy of one in %s", ledger.ErrBusy, dir), d.Close())
 		}
 	}
 }

@@ -114,7 +114,7 @@ func translate(path string, err error) error {
 	case codeConstraint:
 		var e *sqlite3.Error
 		errors.As(err, &e)
-		text := guardText(e.Error())
+		text := store.GuardText(e.Error())
 		return &ledger.GuardError{Message: text, Moving: strings.HasPrefix(text, store.Moved), Err: err}
 	case codeCorrupt:
 		return passed(path, err)
@@ -122,13 +122,4 @@ func translate(path string, err error) error {
 		return cmp.Or(logWhole(path), error(&IOError{path, err}))
 	}
 	return err
-}
-
-// guardText is a refusal's own words without the driver's frame.
-func guardText(s string) string {
-	s = strings.TrimPrefix(s, "constraint failed: ")
-	if i := strings.LastIndex(s, " ("); i > 0 && strings.HasSuffix(s, ")") {
-		s = s[:i]
-	}
-	return s
 }

@@ -46,8 +46,6 @@ func TestI1_ACutLogTakesNoMore(t *testing.T) {
 			defer s.Close()
 			reader := need.Get(Open(ctx, path, Options{ReadOnly: true}))(t)
 			defer reader.Close()
-			waits := need.Get(Open(ctx, path, Options{Reads: true}))(t)
-			defer waits.Close()
 			for range 5 {
 				begin(t, s)
 			}
@@ -65,9 +63,7 @@ func TestI1_ACutLogTakesNoMore(t *testing.T) {
 				_, err := ledger.Begin(ctx, s, request())
 				told("a begin", err)
 			}
-			_, err := ledger.Begin(ctx, waits, request())
-			told("a begin of one who only read", err)
-			_, err = ledger.Settle(ctx, s, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: flying.Attempt.ID, Outcome: ledger.OutcomeCommitted, Actor: billing})
+			_, err := ledger.Settle(ctx, s, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: flying.Attempt.ID, Outcome: ledger.OutcomeCommitted, Actor: billing})
 			told("a settle", err)
 			_, err = s.Expire(ctx, 1)
 			told("an engine", err)
@@ -77,11 +73,11 @@ func TestI1_ACutLogTakesNoMore(t *testing.T) {
 			}
 			_, err = s.Scrub(ctx)
 			told("a redaction", err)
-			for who, o := range map[string]Options{"writes": {}, "looks": {ReadOnly: true}, "reads first": {Reads: true}} {
+			for who, o := range map[string]Options{"writes": {}, "looks": {ReadOnly: true}} {
 				_, err := Open(ctx, path, o)
 				told("one who opens it and "+who, err)
 			}
-			need.OK(t, errors.Join(waits.Close(), reader.Close(), s.Close()))
+			need.OK(t, errors.Join(reader.Close(), s.Close()))
 			need.That(t, bytes.Equal(file, need.Get(os.ReadFile(path))(t)), "something of a cut log was copied into the ledger")
 			need.That(t, bytes.Equal(after, need.Get(os.ReadFile(path+"-wal"))(t)), "something was written to the cut log")
 		})

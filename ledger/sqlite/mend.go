@@ -101,7 +101,7 @@ func (s *handle) ready() (gone, err error) {
 // touched has the writer look again where the file was written to since: by a checkpoint,
 // or by what is not SQLite. Errors: *DamagedError.
 func (s *handle) touched(was, now files) error {
-	if !s.writes() || now.db.changed == was.db.changed {
+	if s.writer == nil || now.db.changed == was.db.changed {
 		return nil
 	}
 	if err := s.behind(); err != nil {
@@ -119,7 +119,7 @@ func (s *handle) touched(was, now files) error {
 func (s *handle) mend(was, now files) error {
 	ours := now.shm.is(was.shm) // a process that opens the ledger without its index makes another one
 	switch {
-	case !s.writes():
+	case s.writer == nil:
 		return s.disconnect()
 	case now.wal.is(was.wal), now.wal.size > 0 && !ours:
 		return s.abandon()

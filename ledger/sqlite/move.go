@@ -50,11 +50,6 @@ func moved(place string) string {
 	return script
 }
 
-// Look reads from one state.
-func (s *Store) Look(ctx context.Context, read func(store.Tx) error) error {
-	return database{s.handle}.View(ctx, read)
-}
-
 // movedTo is the name in meta of where a ledger is now.
 const movedTo = "moved_to"
 

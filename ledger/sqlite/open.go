@@ -140,21 +140,16 @@ func (s *handle) openWriter(ctx context.Context, current bool) (meta map[string]
 	if s.writer, err = newWriter(s); err != nil {
 		return nil, err
 	}
-	s.writer.waits = s.opts.Reads
 	if err := s.connect(ctx); err != nil {
 		return nil, translate(s.path, err)
 	}
-	meta, err = s.meta(ctx) // a held lock does not keep a reader out
-	if s.writer.waits {
-		err = cmp.Or(err, s.anchor())
-	}
-	return meta, err
+	return s.meta(ctx) // a held lock does not keep a reader out
 }
 
 // connect opens what the store reads and writes with, and takes the files that
 // are there for its own. The reader's connections are made when they are needed.
 func (s *handle) connect(ctx context.Context) error {
-	if s.writes() {
+	if s.writer != nil {
 		if err := s.writer.connect(ctx); err != nil {
 			return err
 		}

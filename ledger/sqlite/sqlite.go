@@ -26,7 +26,6 @@ import (
 // Options are how a ledger is opened. The zero Options open it for writing.
 type Options struct {
 	ReadOnly bool               // refuse every write with ledger.ErrReadOnly
-	Reads    bool               // reads come first: only a change opens the connection that writes
 	Clock    ledger.Clock       // the host's when nil
 	Steady   ledger.SteadyClock // the host's when nil
 	Actor    ledger.Actor       // who adopts, expires and lifts, where no other actor is given

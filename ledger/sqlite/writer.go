@@ -33,7 +33,6 @@ type writer struct {
 	room    func(dir string) (free, total int64, err error)
 	stamps  bool // the next change writes page 1 to the log; see behind
 	rereads bool // the next change forgets the pages in memory
-	waits   bool // conn is opened with the first change
 	lone    int  // batches of one job since the newest with several
 	closed  atomic.Bool
 }
@@ -69,21 +68,6 @@ func (w *writer) connect(ctx context.Context) error {
 	w.conn, w.stamps = conn, true
 	return nil
 }
-
-// join opens the connection of a writer that waited for the first change.
-func (w *writer) join() error {
-	if w.gone != nil {
-		return w.gone
-	}
-	if err := w.connect(context.Background()); err != nil {
-		return err
-	}
-	w.waits = false
-	return w.store.anchor()
-}
-
-// writes reports whether a connection of this handle writes.
-func (s *handle) writes() bool { return s.writer != nil && !s.writer.waits }
 
 func (w *writer) disconnect() error {
 	if w.conn == nil {
@@ -168,10 +152,7 @@ func (w *writer) batch() {
 		w.lone = 0
 	}
 	var wrote bool
-	if w.gone, err = w.store.ready(); err == nil && w.waits {
-		err = w.join()
-	}
-	if err == nil {
+	if w.gone, err = w.store.ready(); err == nil {
 		if w.gone == nil && w.short() {
 			if w.checkpoint(); w.short() {
 				w.gone = full(w.store.path)

@@ -21,7 +21,7 @@ type memory struct {
 	image  *Image
 	conn   *Conn // nil: it was closed
 	moment func() ledger.Moment
-	bells  []chan struct{}
+	bells  Bells
 	wrote  bool
 }
 
@@ -92,39 +92,12 @@ func (m *memory) Update(_ context.Context, change func(Tx) error) (err error) {
 		return errors.Join(refusal(err), exec(m, `ROLLBACK TO change`), exec(m, `RELEASE change`))
 	}
 	if err = exec(m, `RELEASE change`); err == nil && m.wrote {
-		m.ring()
+		m.bells.Ring()
 	}
 	return err
 }
 
-// ring wakes those who watch.
-func (m *memory) ring() {
-	for _, bell := range m.bells {
-		select {
-		case bell <- struct{}{}:
-		default:
-		}
-	}
-}
-
-func (m *memory) Watch(ctx context.Context) <-chan struct{} {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	bell := make(chan struct{}, 1)
-	m.bells = append(m.bells, bell)
-	context.AfterFunc(ctx, func() {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		for i, b := range m.bells {
-			if b == bell {
-				m.bells = append(m.bells[:i:i], m.bells[i+1:]...)
-				break
-			}
-		}
-		close(bell)
-	})
-	return bell
-}
+func (m *memory) Watch(ctx context.Context) <-chan struct{} { return m.bells.Watch(ctx) }
 
 func (m *memory) Moment() ledger.Moment { return m.moment() }
 
@@ -160,9 +133,14 @@ func refusal(err error) error {
 	if !errors.As(err, &coded) || coded.Code()&0xff != 19 {
 		return err
 	}
-	text := strings.TrimPrefix(coded.(error).Error(), "constraint failed: ")
-	if i := strings.LastIndex(text, " ("); i > 0 && strings.HasSuffix(text, ")") {
-		text = text[:i]
+	return &ledger.GuardError{Message: GuardText(coded.(error).Error()), Err: err}
+}
+
+// GuardText is a refusal of SQLite without the driver's frame.
+func GuardText(s string) string {
+	s = strings.TrimPrefix(s, "constraint failed: ")
+	if i := strings.LastIndex(s, " ("); i > 0 && strings.HasSuffix(s, ")") {
+		s = s[:i]
 	}
-	return &ledger.GuardError{Message: text, Err: err}
+	return s
 }

@@ -112,7 +112,7 @@ func (c consoleCommand) printInstead(ctx context.Context, args []string, filter 
 
 // fullScreen opens the full-screen console and waits for writes in flight after it.
 func (c consoleCommand) fullScreen(ctx context.Context, args []string, filter string) error {
-	s, why := c.ledgerFor(ctx, toWatch)
+	s, why := c.ledgerFor(ctx, toChange)
 	err := why
 	if errors.Is(why, ledger.ErrReadOnly) {
 		s, err = c.ledgerFor(ctx, toLook)
@@ -133,7 +133,7 @@ func (c consoleCommand) fullScreen(ctx context.Context, args []string, filter st
 		Store: s, Policy: live.inForce, PolicyProblem: live.problem, Engine: engine,
 		Actor: c.actor(), AskName: c.sharedAccount(), ReadOnly: c.readOnly, Filter: filter, Theme: c.themeWanted(wanted), Clock: c.clock,
 		LedgerPath: c.ledgerName(), Banner: c.banner, Shown: func() { close(engine.shown) }, Reopen: func(reads func(ledger.Store) error) (ledger.Store, error) {
-			s, err := c.open(ctx, toWatch)
+			s, err := c.open(ctx, toChange)
 			if errors.Is(err, ledger.ErrReadOnly) {
 				s, err = c.open(ctx, toLook)
 			}

@@ -19,7 +19,6 @@ const (
 	toChange                // the ledger must exist: a mistyped path is not an all-clear
 	toCheck                 // the same, for the engine
 	toSettle                // the same, for one who has sent
-	toWatch                 // the same, for a console, which reads before it changes anything
 	toCreate                // for writers of operations: a missing file is made
 )
 
@@ -59,8 +58,7 @@ func (a *app) open(ctx context.Context, why purpose) (ledger.Store, error) {
 			Hint: "name it with --ledger PATH or INDOUBT_LEDGER"}
 	}
 	o := a.ledgerOptions()
-	o.Reads = why == toWatch
-	o.To = map[purpose]string{toChange: "decide", toWatch: "decide", toCheck: "check", toSettle: "record", toCreate: "record"}[why]
+	o.To = map[purpose]string{toChange: "decide", toCheck: "check", toSettle: "record", toCreate: "record"}[why]
 	if o.ReadOnly = why == toLook || a.readOnly; why == toCreate && !a.readOnly {
 		return at.Create(ctx, o)
 	}
