@@ -56,7 +56,7 @@ func Copy(ctx context.Context, from, to Place, o Options, c CopyOptions) (done C
 		return done, err
 	}
 	err = s.(leaver).Leave(ctx, done.To, func(here store.Tx) error {
-		return to.receive(ctx, o, func(there store.Tx) error {
+		return to.receive(ctx, o, info.ID, func(there store.Tx) error {
 			return done.Copy(here, there, c.Progress)
 		})
 	})

@@ -198,6 +198,9 @@ func TestI3_AKilledCopyIsMadeAnew(t *testing.T) {
 				said(t, to, `INSERT INTO meta SELECT 'copy', value FROM meta WHERE name = 'id'`)
 			}
 			need.Equal(t, homes(t, "none", from, to), 0, "ledgers")
+			var waits ledger.Trouble // it is the only one there is of this ledger
+			_, err = Copy(t.Context(), filled(t, places(t)["file"], 2), to, Options{}, CopyOptions{Progress: quiet})
+			need.That(t, errors.As(err, &waits) && waits.Code == "exists", "another ledger takes its place: %v", err)
 			need.Get(Copy(t.Context(), from, to, Options{}, CopyOptions{Progress: quiet}))(t)
 			need.Equal(t, homes(t, "one", from, to), 1, "ledgers")
 			_, err = Copy(t.Context(), from, places(t)[way[1]], Options{}, CopyOptions{Progress: quiet})

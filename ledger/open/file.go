@@ -61,8 +61,8 @@ func (f file) Backup(ctx context.Context, s ledger.Store, to string) error {
 	return err
 }
 
-func (f file) receive(ctx context.Context, o Options, fill func(store.Tx) error) error {
-	return sqlite.Receive(ctx, f.path, o.ofFile(), fill)
+func (f file) receive(ctx context.Context, o Options, id string, fill func(store.Tx) error) error {
+	return sqlite.Receive(ctx, f.path, o.ofFile(), id, fill)
 }
 
 func (f file) arrive(ctx context.Context, o Options, id string) error {

@@ -53,7 +53,7 @@ type Place interface {
 	// Backup copies a ledger that is open.
 	Backup(ctx context.Context, s ledger.Store, to string) error
 	// receive has fill write a ledger where none is, which is none before arrive says so.
-	receive(ctx context.Context, o Options, fill func(store.Tx) error) error
+	receive(ctx context.Context, o Options, id string, fill func(store.Tx) error) error
 	arrive(ctx context.Context, o Options, id string) error
 }
 

@@ -102,8 +102,8 @@ func notAFile(what, do string) error { return ledger.Trouble{Code: "no_file", Me
 // quoted is a word as a shell takes it.
 func quoted(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
 
-func (s server) receive(ctx context.Context, o Options, fill func(store.Tx) error) error {
-	return postgres.Receive(ctx, s.address, o.ofServer(), fill)
+func (s server) receive(ctx context.Context, o Options, id string, fill func(store.Tx) error) error {
+	return postgres.Receive(ctx, s.address, o.ofServer(), id, fill)
 }
 
 func (s server) arrive(ctx context.Context, o Options, id string) error {

@@ -50,9 +50,9 @@ func moved(to string) string {
 	return script
 }
 
-// Receive has fill write a ledger into a database that has none. It is none before Arrive says so, and is
-// made anew by the next one.
-func Receive(ctx context.Context, url string, o Options, fill func(store.Tx) error) error {
+// Receive has fill write the ledger id into a database that has none. It is none before Arrive says so, and is
+// made anew by the next one. One of another ledger waits there: it may be all that there is of it.
+func Receive(ctx context.Context, url string, o Options, id string, fill func(store.Tx) error) error {
 	return changed(ctx, url, o, func(t *tx) error {
 		there, err := t.alone()
 		if err != nil {
@@ -63,8 +63,12 @@ func Receive(ctx context.Context, url string, o Options, fill func(store.Tx) err
 			if err != nil {
 				return err
 			}
-			if has[metaCopy] == "" {
+			switch has[metaCopy] {
+			case id:
+			case "":
 				return ledger.Trouble{Code: "exists", Message: t.address.shown + " has a ledger already", Do: "name a database that has none"}
+			default:
+				return store.Waits(t.address.shown)
 			}
 			if err := t.script(`DROP SCHEMA indoubt CASCADE`); err != nil {
 				return err

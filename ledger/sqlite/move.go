@@ -53,9 +53,9 @@ func moved(place string) string {
 // movedTo is the name in meta of where a ledger is now.
 const movedTo = "moved_to"
 
-// Receive has fill write a ledger into a file beside path, where none is. It is none before Arrive gives it
-// its name, and is made anew by the next one.
-func Receive(ctx context.Context, path string, o Options, fill func(store.Tx) error) error {
+// Receive has fill write the ledger id into a file beside path, where none is. It is none before Arrive gives it
+// its name, and is made anew by the next one. One of another ledger waits there: it may be all that there is of it.
+func Receive(ctx context.Context, path string, o Options, id string, fill func(store.Tx) error) error {
 	dir := filepath.Dir(path)
 	if err := cmp.Or(makeDir(dir, 0o700, syncDir), local(path)); err != nil {
 		return fmt.Errorf("make the ledger's directory: %w", err)
@@ -68,7 +68,14 @@ func Receive(ctx context.Context, path string, o Options, fill func(store.Tx) er
 	if at, err := fileAt(path); err == nil && (at.size > 0 || at.dir) {
 		return ledger.Trouble{Code: "exists", Message: path + " is there already", Do: "name a file that is not there"}
 	}
-	part := path + arriving
+	part, waits := path+arriving, ""
+	switch err := askOnce(ctx, dsn(part, "ro")+"&immutable=1", fmt.Sprintf(`SELECT value FROM meta, pragma_application_id
+		WHERE name = 'id' AND application_id = %d`, applicationID), &waits); {
+	case err == nil && waits != id:
+		return store.Waits(part)
+	case code(err)&0xff == codeIO:
+		return translate(part, err)
+	}
 	err = cmp.Or(sweep(part), empty(part))
 	if err == nil {
 		err = bear(ctx, part, o, fill)

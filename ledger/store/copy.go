@@ -19,13 +19,23 @@ type Copied struct {
 	Digests map[string]string `json:"digests"` // of the tables, the same on both sides
 }
 
-// copied is a table that is copied, and its key. What is summed up is made anew, and so are those who lead.
-type copied struct{ name, key string }
+// copied is a table that is copied, its key, and what comes before all keys. What is summed up is made anew, and so are
+// those who lead.
+type copied struct {
+	name, key string
+	first     any
+}
+
+// Waits says that a copy of another ledger is at a place.
+func Waits(at string) error {
+	return ledger.Trouble{Code: "exists", Message: "a copy of another ledger waits in " + at + ", and may be all that there is of it",
+		Do: "end that copy: the same indoubt copy again; or name another place"}
+}
 
 // Tables are all of a ledger.
 var Tables = []string{"meta", "op", "ev", "price", "outage", "total", "hold", "lead"}
 
-var copying = []copied{{"op", "seq"}, {"ev", "seq"}, {"price", "op"}, {"outage", "id"}, {"hold", "scope"}}
+var copying = []copied{{"op", "seq", int64(0)}, {"ev", "seq", int64(0)}, {"price", "op", int64(0)}, {"outage", "id", ""}, {"hold", "scope", ""}}
 
 // travels is what a ledger knows of itself and takes along; the rest is of its place.
 var travels = []string{"id", "created", metaGap, metaKey}
@@ -96,11 +106,7 @@ func (t copied) copy(from, to Tx) (rows int64, digest string, err error) {
 	}
 	query := fmt.Sprintf(`SELECT %s FROM %s WHERE %s > ? ORDER BY %[3]s LIMIT ?`, strings.Join(selected, ", "), t.name, t.key)
 	insert := fmt.Sprintf(`INSERT INTO %s (%s) VALUES (%s)`, t.name, strings.Join(names, ", "), placeholders(len(names)))
-	sum := sha256.New()
-	var after any = int64(0)
-	if t.key == "id" || t.key == "scope" {
-		after = ""
-	}
+	sum, after := sha256.New(), t.first
 	for {
 		some, err := Collect(from, wholeRow(len(names)), query, after, copyAtOnce)
 		if err != nil {
