@@ -84,7 +84,7 @@ func places(t testing.TB) map[string]Place {
 // filled is a ledger with all that a ledger may have.
 func filled(t testing.TB, at Place, n int) Place {
 	t.Helper()
-	s := need.Get(at.Make(t.Context(), Options{}, Making{}))(t)
+	s := need.Get(at.Make(t.Context(), Options{}))(t)
 	defer s.Close()
 	for id, outcome := range map[string]ledger.Outcome{"kept": ledger.OutcomeCommitted, "doubt": ledger.OutcomeUncertain} {
 		need.OK(t, begins(s, id))
@@ -226,7 +226,7 @@ func TestACopyWantsNothingInFlight(t *testing.T) {
 }
 
 func waitsForWhatIsInFlight(t *testing.T, from, to Place) {
-	s := need.Get(from.Make(t.Context(), Options{}, Making{}))(t)
+	s := need.Get(from.Make(t.Context(), Options{}))(t)
 	defer s.Close()
 	need.OK(t, begins(s, "flying"))
 	var trouble ledger.Trouble

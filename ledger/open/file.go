@@ -18,39 +18,22 @@ type file struct{ path string }
 
 func (f file) String() string { return f.path }
 
-func (o Options) ofFile() sqlite.Options {
-	return sqlite.Options{ReadOnly: o.ReadOnly, Clock: o.Clock, Steady: o.Steady, Actor: o.Actor,
-		Used: o.Used, KeyFile: o.KeyFile}
-}
-
 func (f file) Open(ctx context.Context, o Options) (ledger.Store, error) {
-	return opened(sqlite.Open(ctx, f.path, o.ofFile()))
+	return opened(sqlite.Open(ctx, f.path, o))
 }
 
 func (f file) Create(ctx context.Context, o Options) (ledger.Store, error) {
-	s, err := opened(sqlite.Create(ctx, f.path, o.ofFile()))
+	s, err := opened(sqlite.Create(ctx, f.path, o))
 	return toRecord(ctx, s, err, o)
 }
 
-func (f file) Make(ctx context.Context, o Options, m Making) (ledger.Store, error) {
-	as := o.ofFile()
-	as.Anew, as.Group = m.Anew, m.Group
-	s, err := opened(sqlite.Create(ctx, f.path, as))
+func (f file) Make(ctx context.Context, o Options) (ledger.Store, error) {
+	s, err := opened(sqlite.Create(ctx, f.path, o))
 	return toKeep(ctx, s, err, o)
 }
 
-func (f file) Key(ctx context.Context, o Options) error { return giveKey(ctx, f, o) }
-
-// opened keeps a nil *sqlite.Store from becoming a store that is not nil.
-func opened(s *sqlite.Store, err error) (ledger.Store, error) {
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
-}
-
 func (f file) Adopt(ctx context.Context, o Options) error {
-	return sqlite.Adopt(ctx, f.path, o.ofFile())
+	return sqlite.Adopt(ctx, f.path, o)
 }
 
 func (f file) Backup(ctx context.Context, s ledger.Store, to string) error {
@@ -62,11 +45,11 @@ func (f file) Backup(ctx context.Context, s ledger.Store, to string) error {
 }
 
 func (f file) receive(ctx context.Context, o Options, id string, fill func(store.Tx) error) error {
-	return sqlite.Receive(ctx, f.path, o.ofFile(), id, fill)
+	return sqlite.Receive(ctx, f.path, o, id, fill)
 }
 
 func (f file) arrive(ctx context.Context, o Options, id string) error {
-	return sqlite.Arrive(ctx, f.path, o.ofFile(), id)
+	return sqlite.Arrive(ctx, f.path, o, id)
 }
 
 // Absolute is the path from wherever it is used.

@@ -15,23 +15,8 @@ import (
 	"indoubt/ledger/store"
 )
 
-// Options are how a ledger is opened. The zero Options open it for writing.
-type Options struct {
-	ReadOnly bool               // refuse every write with ledger.ErrReadOnly
-	Clock    ledger.Clock       // the store's own when nil
-	Steady   ledger.SteadyClock // the host's when nil
-	Actor    ledger.Actor       // who adopts, expires and lifts, where no other actor is given
-	Used     string             // a file that lists the ledgers of this account; none when empty
-	To       string             // what is wanted of a ledger that enforces it: record, check or decide
-	// KeyFile holds the key of the digests that stand for secrets; see digestkey.Variable.
-	KeyFile string
-}
-
-// Making is how a new ledger is made.
-type Making struct {
-	Anew  bool   // also where one was before
-	Group string // shares its file with this group
-}
+// Options are how a ledger is opened.
+type Options = store.Options
 
 // Place is where a ledger is, or is to be.
 type Place interface {
@@ -44,12 +29,9 @@ type Place interface {
 	// or who lacks the one that lies apart from it.
 	Create(ctx context.Context, o Options) (ledger.Store, error)
 	// Make makes the ledger that is missing, and opens it.
-	Make(ctx context.Context, o Options, m Making) (ledger.Store, error)
+	Make(ctx context.Context, o Options) (ledger.Store, error)
 	// Adopt makes a ledger that is only looked at one of its own.
 	Adopt(ctx context.Context, o Options) error
-	// Key gives a ledger the key of its digests, from the named file or in it, and refuses
-	// one that is not its own.
-	Key(ctx context.Context, o Options) error
 	// Backup copies a ledger that is open.
 	Backup(ctx context.Context, s ledger.Store, to string) error
 	// receive has fill write a ledger where none is, which is none before arrive says so.
@@ -59,6 +41,14 @@ type Place interface {
 
 // Default is the name of the ledger where none is given.
 func Default() string { return sqlite.DefaultPath() }
+
+// opened keeps a nil pointer to a store from becoming a store that is not nil.
+func opened[S ledger.Store](s S, err error) (ledger.Store, error) {
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
 
 // Open opens the ledger of this name.
 func Open(ctx context.Context, name string, o Options) (ledger.Store, error) {
@@ -181,8 +171,9 @@ func toKeep(ctx context.Context, s ledger.Store, err error, o Options) (ledger.S
 	return s, err
 }
 
-// giveKey gives a ledger that is there its key.
-func giveKey(ctx context.Context, at Place, o Options) error {
+// GiveKey gives a ledger that is there the key of its digests, from the named file or in it, and refuses
+// one that is not its own.
+func GiveKey(ctx context.Context, at Place, o Options) error {
 	store, err := at.Open(ctx, o)
 	if store, err = toKeep(ctx, store, err, o); err != nil {
 		return err

@@ -75,7 +75,7 @@ func TestAPasswordIsNeverShown(t *testing.T) {
 		}
 		_, err1 := at.Open(ctx, Options{})
 		_, err2 := at.Create(ctx, Options{})
-		_, err3 := at.Make(ctx, Options{}, Making{Group: "g"})
+		_, err3 := at.Make(ctx, Options{Group: "g"})
 		for _, err := range []error{err1, err2, err3, at.Adopt(ctx, Options{}), at.Backup(ctx, nil, "to")} {
 			need.That(t, err != nil && !strings.Contains(err.Error(), secret), "%q: %v", name, err)
 		}

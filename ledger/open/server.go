@@ -32,20 +32,8 @@ func (s server) secret() bool {
 	return false
 }
 
-func (o Options) ofServer() postgres.Options {
-	return postgres.Options{ReadOnly: o.ReadOnly, Clock: o.Clock, Steady: o.Steady, Actor: o.Actor, KeyFile: o.KeyFile, To: o.To}
-}
-
 func (s server) Open(ctx context.Context, o Options) (ledger.Store, error) {
-	return reached(postgres.Open(ctx, s.address, o.ofServer()))
-}
-
-// reached keeps a nil *postgres.Store from becoming a store that is not nil.
-func reached(s *postgres.Store, err error) (ledger.Store, error) {
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
+	return opened(postgres.Open(ctx, s.address, o))
 }
 
 func (s server) Create(ctx context.Context, o Options) (ledger.Store, error) {
@@ -53,27 +41,25 @@ func (s server) Create(ctx context.Context, o Options) (ledger.Store, error) {
 	return toRecord(ctx, store, err, o)
 }
 
-func (s server) Make(ctx context.Context, o Options, m Making) (ledger.Store, error) {
-	if m.Group != "" || m.Anew {
+func (s server) Make(ctx context.Context, o Options) (ledger.Store, error) {
+	if o.Group != "" || o.Anew {
 		return nil, notAFile("--group and --anew are for a ledger in a file", "roles share this one")
 	}
-	store, err := reached(postgres.Create(ctx, s.address, o.ofServer()))
+	store, err := opened(postgres.Create(ctx, s.address, o))
 	return toKeep(ctx, store, err, o)
 }
 
-func (s server) Key(ctx context.Context, o Options) error { return giveKey(ctx, s, o) }
-
 // Roles makes the roles that the database enforces.
 func (s server) Roles(ctx context.Context, o Options) error {
-	return s.opened(ctx, o, func(store *postgres.Store) error { return store.MakeRoles(ctx) })
+	return s.with(ctx, o, func(store *postgres.Store) error { return store.MakeRoles(ctx) })
 }
 
 func (s server) Adopt(ctx context.Context, o Options) error {
-	return s.opened(ctx, o, func(store *postgres.Store) error { return store.Adopt(ctx, o.Actor) })
+	return s.with(ctx, o, func(store *postgres.Store) error { return store.Adopt(ctx, o.Actor) })
 }
 
-func (s server) opened(ctx context.Context, o Options, use func(*postgres.Store) error) error {
-	store, err := postgres.Open(ctx, s.address, o.ofServer())
+func (s server) with(ctx context.Context, o Options, use func(*postgres.Store) error) error {
+	store, err := postgres.Open(ctx, s.address, o)
 	if err != nil {
 		return err
 	}
@@ -103,9 +89,9 @@ func notAFile(what, do string) error { return ledger.Trouble{Code: "no_file", Me
 func quoted(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
 
 func (s server) receive(ctx context.Context, o Options, id string, fill func(store.Tx) error) error {
-	return postgres.Receive(ctx, s.address, o.ofServer(), id, fill)
+	return postgres.Receive(ctx, s.address, o, id, fill)
 }
 
 func (s server) arrive(ctx context.Context, o Options, id string) error {
-	return postgres.Arrive(ctx, s.address, o.ofServer(), id)
+	return postgres.Arrive(ctx, s.address, o, id)
 }

@@ -42,22 +42,9 @@ type address struct {
 	plain bool
 }
 
-// errAddress says nothing of the address: an address that cannot be read may have its
-// password anywhere.
-var errAddress = addressError{}
-
-// addressError: the address of a ledger cannot be read.
-type addressError struct{ why string }
-
-func (e addressError) Error() string { return e.Trouble(ledger.InFull).Error() }
-
-// Trouble says what an address is like.
-func (e addressError) Trouble(func(string) string) ledger.Trouble {
-	message := "the address of the ledger cannot be read"
-	if e.why != "" {
-		message += " (" + e.why + ")"
-	}
-	return ledger.Trouble{Code: "usage", Message: message,
+// unread says that an address cannot be read, and nothing of it: it may have its password anywhere.
+func unread(why string) error {
+	return ledger.Trouble{Code: "usage", Message: "the address of the ledger cannot be read" + why,
 		Do: "it is like postgres://user@host:5432/database?sslmode=verify-full, with the password in PGPASSFILE (~/.pgpass) or a service file"}
 }
 
@@ -78,7 +65,7 @@ func Shown(name string) string {
 // parse reads an address and what libpq's environment adds to it.
 func parse(name string) (*address, error) {
 	if !IsAddress(name) {
-		return nil, errAddress
+		return nil, unread("")
 	}
 	config, err := pgxpool.ParseConfig(name)
 	if err != nil {
@@ -88,7 +75,7 @@ func parse(name string) (*address, error) {
 	// A password with a sign that has to be written as %40 or %2F goes on in the names
 	// behind it.
 	if strings.Count(a.shown, "@") != 1 {
-		return nil, errAddress
+		return nil, unread("")
 	}
 	switch config.ConnConfig.DefaultQueryExecMode {
 	case pgx.QueryExecModeCacheStatement: // the default
@@ -185,10 +172,10 @@ func withoutAddress(err error) error {
 		"invalid statement_cache_capacity", "failed to configure TLS",
 	} {
 		if strings.Contains(err.Error(), what) {
-			return addressError{what}
+			return unread(" (" + what + ")")
 		}
 	}
-	return errAddress
+	return unread("")
 }
 
 func shown(c *pgconn.Config) string {

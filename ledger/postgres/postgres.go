@@ -25,17 +25,11 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/hostclock"
+	"indoubt/ledger/store"
 )
 
-// Options are how a ledger is opened. The zero Options open it for writing.
-type Options struct {
-	ReadOnly bool               // refuse every write with ledger.ErrReadOnly
-	Clock    ledger.Clock       // the database's when nil
-	Steady   ledger.SteadyClock // the host's when nil
-	Actor    ledger.Actor       // who adopts, expires and lifts, where no other actor is given
-	To       string             // what the user must be allowed: Check, Decide, or else Record
-	KeyFile  string             // holds the key of the digests; who only looks needs none
-}
+// Options are how a ledger is opened.
+type Options = store.Options
 
 // handle is an open ledger: how it is reached.
 type handle struct {

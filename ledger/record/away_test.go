@@ -107,7 +107,7 @@ func TestI2_AnotherLedgerIsNoPlaceForAnOutcome(t *testing.T) {
 	for _, there := range []string{"nothing", "another ledger"} {
 		if there != "nothing" {
 			at := need.Get(open.At(to))(t)
-			need.OK(t, need.Get(at.Make(t.Context(), open.Options{}, open.Making{Anew: true}))(t).Close())
+			need.OK(t, need.Get(at.Make(t.Context(), open.Options{Anew: true}))(t).Close())
 		}
 		err := settle(ledger.OutcomeCommitted)
 		need.That(t, errors.Is(err, ledger.ErrMoving) && !errors.Is(err, ledger.ErrNotFound), "where there is %s: %v", there, err)

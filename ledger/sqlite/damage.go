@@ -10,7 +10,6 @@ import (
 	"os"
 	"runtime"
 	"strconv"
-	"syscall"
 	"time"
 
 	"indoubt/ledger"
@@ -39,8 +38,9 @@ func (e *IOError) Error() string { return e.Trouble(ledger.InFull).Error() }
 
 // Trouble says where to look.
 func (e *IOError) Trouble(name func(string) string) ledger.Trouble {
-	return ledger.Trouble{Code: "io_error", Message: name(e.Path) + " could not be " + e.done() + ": " + e.why(),
-		Do: e.do() + "; this says nothing about what is in the file"}
+	return ledger.Trouble{Code: "io_error", Message: name(e.Path) + " could not be opened, read or written: " + e.why(),
+		Do: "look at who may open it, at what else has it open, at the disk, its room, and the limits of this process (ls -l, fuser, df, dmesg, " +
+			"ulimit -f -n), and try again; this says nothing about what is in the file: `indoubt doctor` reads all of it"}
 }
 
 // why is what SQLite said of it. What it took for damage, and is whole at a second
@@ -55,30 +55,6 @@ func (e *IOError) why() string {
 		return call.Err.Error()
 	}
 	return e.Err.Error()
-}
-
-// done is what could not be done.
-func (e *IOError) done() string {
-	switch c := code(e.Err); {
-	case c == codeIOWrite:
-		return "written"
-	case c&0xff == codeCantOpen, c == 0: // 0: not SQLite's, and met before it is asked
-		return "opened"
-	}
-	return "read or written"
-}
-
-// do is where to look.
-func (e *IOError) do() string {
-	switch c := code(e.Err); {
-	case c == codeIOShort:
-		return "it or its log was cut off while it is open: end what has it open (fuser), then see what `indoubt doctor` finds"
-	case c&0xff == codeCantOpen, errors.Is(e.Err, syscall.EMFILE), errors.Is(e.Err, syscall.ENFILE):
-		return "look at who may open it and its directory, and at how many files this process may have open (ls -l, ulimit -n), and try again"
-	case c == 0, c&0xff == codeIO, c&0xff == codeCorrupt, c&0xff == codeNotADB:
-		return "look at the disk, its room, and the limits of this process (df, dmesg, ulimit -f), and try again; `indoubt doctor` reads all of it"
-	}
-	return "try again; `indoubt doctor` looks at what is wrong with it"
 }
 
 // Unwrap gives the driver's error.

@@ -69,7 +69,6 @@ const (
 	codeNotADB      = 26
 	codeReadOnlyDir = 1544
 	codeIOWrite     = 778
-	codeIOShort     = 522
 )
 
 // code is the extended result code of err, or 0.

@@ -23,17 +23,8 @@ import (
 	"indoubt/ledger/store"
 )
 
-// Options are how a ledger is opened. The zero Options open it for writing.
-type Options struct {
-	ReadOnly bool               // refuse every write with ledger.ErrReadOnly
-	Clock    ledger.Clock       // the host's when nil
-	Steady   ledger.SteadyClock // the host's when nil
-	Actor    ledger.Actor       // who adopts, expires and lifts, where no other actor is given
-	Anew     bool               // Create makes a ledger also where one was before
-	Group    string             // Create shares a new ledger with this group, by name or number
-	Used     string             // a file that lists the ledgers this account has used; none when empty
-	KeyFile  string             // holds the key of the digests; beside the ledger when empty
-}
+// Options are how a ledger is opened.
+type Options = store.Options
 
 // Store is a ledger in a SQLite file: what is asked of it.
 type Store struct {

@@ -83,6 +83,19 @@ type Database interface {
 	Close() error
 }
 
+// Options are how a ledger is opened. The zero Options open it for writing.
+type Options struct {
+	ReadOnly bool               // refuse every write with ledger.ErrReadOnly
+	Clock    ledger.Clock       // the host's or the server's when nil
+	Steady   ledger.SteadyClock // the host's when nil
+	Actor    ledger.Actor       // who adopts, expires and lifts, where no other actor is given
+	KeyFile  string             // holds the key of the digests; see digestkey.Variable
+	To       string             // what is wanted of a server's ledger: check, decide, or else record
+	Used     string             // a file that lists the ledgers in files that this account has used; none when empty
+	Anew     bool               // make a ledger in a file also where one was before
+	Group    string             // share a new ledger in a file with this group, by name or number
+}
+
 // Store is a ledger in a database.
 type Store struct {
 	db  Database

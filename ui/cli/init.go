@@ -99,8 +99,9 @@ func (c initCommand) init(ctx context.Context, flags initFlags) error {
 	if flags.dryRun {
 		return c.done(effectWouldCreate, map[string]any{"path": at.String()}, func(w *safe.Writer) { w.Println("would make a ledger at " + name) })
 	}
-	m := open.Making{Anew: flags.anew, Group: strings.TrimSpace(flags.group)}
-	if s, err = at.Make(ctx, c.ledgerOptions(), m); err != nil {
+	o := c.ledgerOptions()
+	o.Anew, o.Group = flags.anew, strings.TrimSpace(flags.group)
+	if s, err = at.Make(ctx, o); err != nil {
 		return err
 	}
 	keep(c.app, s)
@@ -208,7 +209,7 @@ func (c initCommand) giveKey(ctx context.Context, at open.Place, s ledger.Store,
 	case dryRun:
 		return "would give " + short(at.String()) + " the key in " + short(o.KeyFile), nil
 	}
-	return "gave " + short(at.String()) + " the key in " + short(o.KeyFile), at.Key(ctx, o)
+	return "gave " + short(at.String()) + " the key in " + short(o.KeyFile), open.GiveKey(ctx, at, o)
 }
 
 func exists(path string) bool {

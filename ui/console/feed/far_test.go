@@ -23,7 +23,7 @@ func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
 func TestALookAtAFarLedgerIsFewRoundTrips(t *testing.T) {
 	near := pgtest.URL(t)
 	at := need.Get(ledgers.At(near))(t)
-	s := need.Get(at.Make(t.Context(), ledgers.Options{}, ledgers.Making{}))(t)
+	s := need.Get(at.Make(t.Context(), ledgers.Options{}))(t)
 	defer s.Close()
 	ctx, actor := t.Context(), ledger.Actor{Name: "billing", Machine: true}
 	var ids []string
