@@ -28,7 +28,6 @@ type Copied struct {
 type leaver interface {
 	ledger.Store
 	keeper
-	Look(ctx context.Context, read func(store.Tx) error) error
 	Deviations(ctx context.Context) ([]ledger.Deviation, error)
 	// Leave has take copy it while no one writes to it, and says then where it has moved to. Where it
 	// had moved there before, nothing is done.
@@ -75,7 +74,7 @@ func (done *Copied) look(ctx context.Context, from Place, o Options, dryRun bool
 	}
 	defer opened.Close()
 	s := opened.(leaver)
-	if done.Key, err = s.HasKey(ctx); err != nil {
+	if done.Key, err = hasKey(ctx, s); err != nil {
 		return info, err
 	}
 	if info, err = atHome(ctx, s, done.From); err != nil {
@@ -88,7 +87,7 @@ func (done *Copied) look(ctx context.Context, from Place, o Options, dryRun bool
 		return info, cmp.Or(err, error(ledger.Trouble{Code: "damaged", Message: "operations do not stand where their history says", Do: "indoubt doctor says which"}))
 	}
 	if dryRun {
-		err = s.Look(ctx, done.Count)
+		err = s.Database().View(ctx, done.Count)
 	}
 	return info, err
 }

@@ -85,7 +85,7 @@ func (f file) Examine(ctx context.Context, s ledger.Store, name func(string) str
 	if s == nil { // why is said already
 		return found
 	}
-	if has, err := s.(keeper).HasKey(ctx); has || err != nil { // else it is made on first need
+	if has, err := hasKey(ctx, s.(keeper)); has || err != nil { // else it is made on first need
 		found = append(found, examineKey(ctx, s.(keeper))...)
 	}
 	switch err := sqlite.TryLock(ctx, f.path); {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"indoubt/ledger"
+	"indoubt/ledger/digestkey"
 	"indoubt/ledger/lazyregexp"
 	"indoubt/ledger/sqlite"
 	"indoubt/ledger/store"
@@ -115,12 +116,20 @@ func InArgument(name string) error {
 
 // keeper is a store that keeps the check value of a key.
 type keeper interface {
-	// HasKey reports whether the ledger knows a key yet, and KeyApart whether its recorders
-	// must bring it.
-	HasKey(ctx context.Context) (bool, error)
+	Database() store.Database
+	// KeyApart reports whether its recorders must bring the key.
 	KeyApart() bool
 	DigestKey(ctx context.Context) ([]byte, error)
-	MakeKey(ctx context.Context, file string) error
+}
+
+// hasKey reports whether the ledger knows a key yet.
+func hasKey(ctx context.Context, k keeper) (has bool, err error) {
+	err = k.Database().View(ctx, func(tx store.Tx) error {
+		meta, err := store.Meta(tx)
+		has = store.HasKey(meta)
+		return err
+	})
+	return has, err
 }
 
 // examineKey compares the key that is there with the ledger's.
@@ -145,7 +154,7 @@ func LacksKey(ctx context.Context, s ledger.Store, o Options) (bool, error) {
 	if !ok || o.KeyFile == "" {
 		return false, nil
 	}
-	has, err := k.HasKey(ctx)
+	has, err := hasKey(ctx, k)
 	return !has, err
 }
 
@@ -163,7 +172,7 @@ func toRecord(ctx context.Context, s ledger.Store, err error, o Options) (ledger
 // toKeep is a store that was opened to be given its key.
 func toKeep(ctx context.Context, s ledger.Store, err error, o Options) (ledger.Store, error) {
 	if err == nil && o.KeyFile != "" {
-		if err = s.(keeper).MakeKey(ctx, o.KeyFile); err != nil {
+		if _, err = store.Key(ctx, s.(keeper).Database(), digestkey.Named(o.KeyFile), true); err != nil {
 			s.Close()
 			return nil, err
 		}
@@ -174,9 +183,9 @@ func toKeep(ctx context.Context, s ledger.Store, err error, o Options) (ledger.S
 // GiveKey gives a ledger that is there the key of its digests, from the named file or in it, and refuses
 // one that is not its own.
 func GiveKey(ctx context.Context, at Place, o Options) error {
-	store, err := at.Open(ctx, o)
-	if store, err = toKeep(ctx, store, err, o); err != nil {
+	s, err := at.Open(ctx, o)
+	if s, err = toKeep(ctx, s, err, o); err != nil {
 		return err
 	}
-	return store.Close()
+	return s.Close()
 }

@@ -141,7 +141,7 @@ func (s *Store) History(ctx context.Context, q ledger.HistoryQuery) ([]ledger.Ev
 		shown, args = until.shown(args)
 		where += ` AND ` + shown
 	}
-	return s.Events(ctx, q, where, args...)
+	return store.Events(ctx, database{s.handle}, q, where, args...)
 }
 
 // OutagesSince names the outages that the first events behind the cursor are about.

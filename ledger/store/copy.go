@@ -35,7 +35,8 @@ func Waits(at string) error {
 // Tables are all of a ledger.
 var Tables = []string{"meta", "op", "ev", "price", "outage", "total", "hold", "lead"}
 
-var copying = []copied{{"op", "seq", int64(0)}, {"ev", "seq", int64(0)}, {"price", "op", int64(0)}, {"outage", "id", ""}, {"hold", "scope", ""}}
+var copying = []copied{{"op", "seq", int64(0)}, {"ev", "seq", int64(0)}, {"price", "op", int64(0)}, {"outage", "id", ""},
+	{"hold", "scope", ""}}
 
 // travels is what a ledger knows of itself and takes along; the rest is of its place.
 var travels = []string{"id", "created", metaGap, metaKey}

@@ -197,11 +197,11 @@ func (s *Store) History(ctx context.Context, q ledger.HistoryQuery) ([]ledger.Ev
 			return nil, err
 		}
 	}
-	return s.Events(ctx, q, `e.seq > ? AND e.seq <= ?`, since, last)
+	return Events(ctx, s.db, q, `e.seq > ? AND e.seq <= ?`, since, last)
 }
 
 // Events are those of a history for which a condition on e holds.
-func (s *Store) Events(ctx context.Context, q ledger.HistoryQuery, where string, args ...any) (out []ledger.Event, err error) {
+func Events(ctx context.Context, db Database, q ledger.HistoryQuery, where string, args ...any) (out []ledger.Event, err error) {
 	where += ` AND e.verb <> '` + verbLook + `'`
 	if q.Before > 0 {
 		where, args = where+` AND e.seq < ?`, append(args, q.Before)
@@ -217,7 +217,7 @@ func (s *Store) Events(ctx context.Context, q ledger.HistoryQuery, where string,
 	if q.Newest {
 		where += ` DESC`
 	}
-	err = s.db.View(ctx, func(tx Tx) (err error) {
+	err = db.View(ctx, func(tx Tx) (err error) {
 		out, err = EventsOf(tx, where+` LIMIT ?`, append(args, q.Limit)...)
 		return err
 	})

@@ -53,7 +53,6 @@ import (
 	"strconv"
 
 	"indoubt/ledger"
-	"indoubt/ledger/digestkey"
 )
 
 // Rows are the rows of a query.
@@ -110,24 +109,8 @@ func New(db Database, digestKey []byte) *Store { return &Store{db, digestKey} }
 // DigestKey is the key that was given.
 func (s *Store) DigestKey(context.Context) ([]byte, error) { return s.key, nil }
 
-// HasKey reports whether the ledger knows a key of digests.
-func (s *Store) HasKey(ctx context.Context) (has bool, err error) {
-	err = s.Look(ctx, func(tx Tx) error {
-		m, err := Meta(tx)
-		has = HasKey(m)
-		return err
-	})
-	return has, err
-}
-
-// MakeKey gives the ledger its key, from the file that is named or in it.
-func (s *Store) MakeKey(ctx context.Context, file string) error {
-	_, err := Key(ctx, s.db, digestkey.Named(file), true)
-	return err
-}
-
-// Look reads from one state.
-func (s *Store) Look(ctx context.Context, read func(Tx) error) error { return s.db.View(ctx, read) }
+// Database is where it is kept.
+func (s *Store) Database() Database { return s.db }
 
 // Watch is the database's.
 func (s *Store) Watch(ctx context.Context) <-chan struct{} { return s.db.Watch(ctx) }
