@@ -30,7 +30,7 @@ checked once. It sends nothing. To go on checking, run ` + "`indoubt engine`" + 
 
 Exit 6 when a write that was named is still in doubt; without ids, when any is.`,
 		Example:           "  indoubt check\n  indoubt check 0198c1de-7a3b",
-		ValidArgsFunction: completion{a}.ids(inDoubt, false),
+		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c := checkCommand{a}
 			s, err := c.open(cmd.Context())

@@ -10,51 +10,6 @@ import (
 	"indoubt/ledger/need"
 )
 
-func (b *bench) completes(args ...string) string {
-	b.Helper()
-	exit, out, _ := b.run(append([]string{"__complete"}, args...)...)
-	need.Must(b, exit == 0, "__complete %v: exit %d", args, exit)
-	return out
-}
-
-func TestCompletionOffersIDsAndFilters(t *testing.T) {
-	b := newBench(t)
-	b.doubt(1, "stripe.charge", charge)
-	b.doubt(2, "bank.payout", `{"to":"acct_7Kd"}`)
-	b.want(0, "confirm", b.at(2), "--reason", "seen")
-	b.begin(3, "stripe.charge", charge+" ")
-	b.want(0, "hold", "stripe.charge", "--reason", "r")
-	b.doubt(4, "other", `{"n":4}`)
-	b.doubt(5, "other", `{"n":5}`)
-	b.want(0, "deny", b.at(4), b.at(5), "--reason", "not there")
-	for _, c := range []struct {
-		args []string
-		want string
-		not  string
-	}{
-		{[]string{"confirm", ""}, b.at(1) + "\tuncertain, charge cus_9 420 usd", id(2)},
-		{[]string{"confirm", "019808A1-0001"}, b.at(1), ""},
-		{[]string{"undo", ""}, b.at(2), id(1)},
-		{[]string{"show", "0198"}, id(2), "@"},
-		{[]string{"confirm", b.at(1), ""}, "", id(1)},
-		{[]string{"list", "st"}, "state:", "kind:"},
-		{[]string{"list", "state:u"}, "state:uncertain", "state:committed"},
-		{[]string{"list", "needs:"}, "needs:you", ""},
-		{[]string{"list", "-lane:c"}, "-lane:conflict", ""},
-		{[]string{"list", "kind:"}, "kind:bank.payout", ""},
-		{[]string{"list", "source:"}, "source:billing", ""},
-		{[]string{"state:u"}, "state:uncertain", ""},
-		{[]string{"help", "po"}, "policy", ""},
-		{[]string{"help", "policy", ""}, "check", ""},
-		{[]string{"list", "by:"}, "by:maya", ""},
-	} {
-		out := b.completes(c.args...)
-		need.That(t, strings.Contains(out, c.want) && (c.not == "" || !strings.Contains(out, c.not)), "%q gives\n%swant %q, not %q", c.args, out, c.want, c.not)
-	}
-	b.ledger = b.dir + "/none.db"
-	b.completes("show", "") // silent where there is no ledger
-}
-
 func TestCompletion(t *testing.T) {
 	b := newBench(t)
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {

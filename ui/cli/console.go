@@ -28,7 +28,7 @@ func newConsoleCommand(a *app) *cobra.Command {
 		Short:             "See which writes are in doubt, and settle them",
 		Long:              rootLong,
 		Args:              cobra.ArbitraryArgs,
-		ValidArgsFunction: completion{a}.filter,
+		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if tellVersion {
 				return a.done("", map[string]string{"version": version()}, func(w *safe.Writer) { w.Println("indoubt " + version()) })

@@ -214,7 +214,7 @@ func copied(ctx context.Context, s ledger.Describer) error {
 
 // needs is what a verb asks of the one who decides.
 type needs struct {
-	reason  bool
+	reason  bool // or a receipt
 	version bool // a note does without
 	silent  bool // the verb shows and asks by itself
 
@@ -256,7 +256,7 @@ func (r *decisionRun) ask(ctx context.Context, found []*ledger.Record, needs nee
 	if !some {
 		return nil
 	}
-	if needs.reason && strings.TrimSpace(r.flags.reason) == "" {
+	if needs.reason && len(r.flags.receipts) == 0 && strings.TrimSpace(r.flags.reason) == "" {
 		if !a.terminal() {
 			return usage(r.verb+" needs a reason", "add --reason TEXT")
 		}
@@ -299,30 +299,22 @@ func (r *decisionRun) rehearse(rec ledger.Record, rule ledger.Rule, line safe.Te
 	return resultJSON{OK: true, Effect: effectWouldUpdate, line: safe.Say("would %s", line), operationJSON: &j}, nil
 }
 
-// decision is the step of the verbs that only change the ledger.
-func decision(verb ledger.Verb, fill func(r *decisionRun, d *ledger.Decision) error) step {
-	return func(ctx context.Context, r *decisionRun, rec ledger.Record, seen ledger.RunItem, changeID string) (resultJSON, error) {
-		o := rec.Operation
-		d := ledger.Decision{ChangeID: changeID, ID: o.ID, Version: seen.Version, Verb: verb, Reason: r.flags.reason, Actor: r.actor,
-			Looks: r.policy.Kind(o.Kind).Looks}
-		if fill != nil {
-			if err := fill(r, &d); err != nil {
-				return resultJSON{}, err
-			}
-		}
-		what := safe.Say("%s %s", verb, see(r.policy, rec).Title())
-		if r.flags.dryRun {
-			return r.rehearse(rec, d.Rule(), what)
-		}
-		applied, err := ledger.Decide(ctx, r.store, d)
-		if err != nil {
-			return resultJSON{}, err
-		}
-		if applied.Noop {
-			return r.result(ctx, o.ID, effectNoop, safe.Say("%s: done before, nothing changed", o.ID)), nil
-		}
-		return r.result(ctx, o.ID, effectUpdated, changedLine(applied, string(verb))), nil
+// decide is the step of the verbs that only change the ledger.
+func decide(ctx context.Context, r *decisionRun, rec ledger.Record, seen ledger.RunItem, changeID string) (resultJSON, error) {
+	o, terms := rec.Operation, r.Record.Terms
+	d := ledger.Decision{ChangeID: changeID, ID: o.ID, Version: seen.Version, Verb: ledger.Verb(r.verb), Reason: r.flags.reason, Actor: r.actor,
+		Receipts: terms.Receipts, Reference: terms.Reference, Truth: terms.Truth, Until: terms.Until, Key: terms.Key, Looks: r.policy.Kind(o.Kind).Looks}
+	if r.flags.dryRun {
+		return r.rehearse(rec, d.Rule(), safe.Say("%s %s", r.verb, see(r.policy, rec).Title()))
 	}
+	applied, err := ledger.Decide(ctx, r.store, d)
+	if err != nil {
+		return resultJSON{}, err
+	}
+	if applied.Noop {
+		return r.result(ctx, o.ID, effectNoop, safe.Say("%s: done before, nothing changed", o.ID)), nil
+	}
+	return r.result(ctx, o.ID, effectUpdated, changedLine(applied, r.verb)), nil
 }
 
 // changedLine says what a change did, in one line that can be used to go on.
@@ -340,10 +332,10 @@ func changedLine(applied ledger.Applied, verb string) safe.Text {
 }
 
 // newDecidingCommand is what the deciding commands have in common.
-func (a *app) newDecidingCommand(use, short, long, example string, flags *decideFlags, from func(ledger.Row) bool) *cobra.Command {
+func newDecidingCommand(use, short, long, example string, flags *decideFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: use + " ID[@VERSION]…", GroupID: groupDecide, Short: short, Long: long, Example: example,
-		Args: someArgs("an ID or ID@VERSION"), ValidArgsFunction: completion{a}.ids(from, true),
+		Args: someArgs("an ID or ID@VERSION"), ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	flags.add(cmd)
 	return cmd

@@ -48,8 +48,6 @@ is imported. With --skip-bad such rows alone are left out, and it exits 0.`,
 	f.StringArrayVar(&c.fields, "map", nil, "say one field of the mapping anew, as FIELD=EXPRESSION")
 	f.BoolVar(&c.dryRun, "dry-run", false, "say what would be recorded, with the first rows, and record nothing")
 	f.BoolVar(&c.skipBad, "skip-bad", false, "leave out rows that cannot be read, and name them on standard error")
-	_ = cmd.RegisterFlagCompletionFunc("from", cobra.FixedCompletions(mapping.Names(), cobra.ShellCompDirectiveDefault))
-	_ = cmd.RegisterFlagCompletionFunc("map", cobra.FixedCompletions(each(mapping.Fields(), func(name string) string { return name + "=" }), cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace))
 	return cmd
 }
 

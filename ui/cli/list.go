@@ -48,7 +48,7 @@ what was found until then.
 reads them: what was recorded before it began is there, once, as it stood when its page was
 read.`,
 		Example: "  indoubt list\n  indoubt list 'kind:stripe.* error:timeout age>10m'\n  indoubt list -needs:you --limit 20\n  indoubt list --all -o jsonl > operations.jsonl\n  indoubt list --json needs:you | jq -r '.data.operations[].id'",
-		Args:    cobra.ArbitraryArgs, ValidArgsFunction: completion{a}.filter,
+		Args:    cobra.ArbitraryArgs, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error
 			if o.filter, o.since, err = filterSince(args, since, a.clock()); err != nil {

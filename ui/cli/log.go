@@ -32,7 +32,7 @@ line an event. --outage has the history of an outage and of what counts in it.
 --all -o jsonl prints the whole history, or all of it that the other options let through.`,
 		Example:           "  indoubt log --follow\n  indoubt log --since 8h --by maya\n  indoubt log --json --after 4711\n  indoubt log --all -o jsonl --since yesterday | jq -r .verb | sort | uniq -c",
 		Args:              maxArgs(1),
-		ValidArgsFunction: completion{a}.ids(nil, false),
+		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				o.id = args[0]

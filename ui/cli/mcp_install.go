@@ -59,7 +59,7 @@ one to which the client logs in by itself (OAuth) stays as it is.`,
 		Example: `  indoubt mcp install claude
   indoubt mcp install cursor --server memory --yes
   indoubt mcp install .vscode/mcp.json --dry-run`,
-		Args: someArgs("a client or a file"), ValidArgsFunction: completeClients,
+		Args: someArgs("a client or a file"), ValidArgs: clients.Names,
 		RunE: func(cmd *cobra.Command, args []string) error { return i.run(cmd.Context(), args) },
 	}
 	if undo {
@@ -75,10 +75,6 @@ changed since stays.
 	f.BoolVarP(&i.yes, "yes", "y", false, "do not ask")
 	f.BoolVar(&i.dryRun, "dry-run", false, "show what would change and change nothing")
 	return cmd
-}
-
-func completeClients(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	return clients.Names, cobra.ShellCompDirectiveDefault
 }
 
 // verb is what is done to a file, for sentences.

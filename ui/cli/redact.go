@@ -23,7 +23,7 @@ type redaction struct {
 func newRedactCommand(a *app) *cobra.Command {
 	r := &redaction{app: a}
 	flags := &r.flags
-	cmd := a.newDecidingCommand("redact", "Take out what an operation says, for good",
+	cmd := newDecidingCommand("redact", "Take out what an operation says, for good",
 		`Take the text out of settled operations, for good: input, command and request, answers,
 receipts, title, target, session, errors, evidence, reasons, marks, and what decisions and
 its outage's history say of it. Each text becomes [redacted]. Those that the ledger
@@ -45,14 +45,16 @@ wait meanwhile. Backups, copies and standbys made before hold the text still; th
 names them, and outages whose notes have something of it. So do operations of their own:
 the same request sent under another key, and notices about it. What was ended half-way is
 ended by the same command again.`,
-		"  indoubt redact 0198c1de-7a3b --dry-run\n  indoubt redact 0198c1de-7a3b --reason 'erasure request 7'", flags,
-		func(row ledger.Row) bool { return row.State != ledger.Pending && row.State != ledger.Uncertain })
+		"  indoubt redact 0198c1de-7a3b --dry-run\n  indoubt redact 0198c1de-7a3b --reason 'erasure request 7'", flags)
 	cmd.Flags().BoolVar(&flags.key, "key", false, "the idempotency key, too: its digest stays, by which the same key is still found")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if !a.terminal() && !flags.yes && !flags.dryRun {
 			return &failure{Code: "no_person", Message: "cannot redact: it is for good, and no one at a terminal confirms it", Hint: "look with --dry-run, then add --yes"}
 		}
-		err := a.decide(cmd.Context(), "redact", args, flags, needs{version: true, reason: !flags.dryRun, shows: r.show}, r.one)
+		if flags.dryRun && strings.TrimSpace(flags.reason) == "" {
+			flags.reason = "dry run"
+		}
+		err := a.decide(cmd.Context(), "redact", args, flags, needs{version: true, reason: true, shows: r.show}, r.one)
 		r.clean(cmd.Context())
 		return err
 	}
@@ -79,14 +81,7 @@ func (r *redaction) show(_ context.Context, run *decisionRun, found []*ledger.Re
 
 // one redacts an operation, or what came since it was redacted.
 func (r *redaction) one(ctx context.Context, run *decisionRun, rec ledger.Record, seen ledger.RunItem, changeID string) (out resultJSON, err error) {
-	out, err = decision(ledger.VerbRedact, func(run *decisionRun, d *ledger.Decision) error {
-		d.Key = run.Record.Terms.Key
-		if run.flags.dryRun && strings.TrimSpace(d.Reason) == "" {
-			d.Reason = "dry run"
-		}
-		return nil
-	})(ctx, run, rec, seen, changeID)
-	if err != nil || run.flags.dryRun {
+	if out, err = decide(ctx, run, rec, seen, changeID); err != nil || run.flags.dryRun {
 		return out, err
 	}
 	r.done = true

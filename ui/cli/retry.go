@@ -16,7 +16,7 @@ import (
 
 func newRetryCommand(a *app) *cobra.Command {
 	var flags decideFlags
-	cmd := a.newDecidingCommand("retry", "Send once more, after showing exactly what",
+	cmd := newDecidingCommand("retry", "Send once more, after showing exactly what",
 		`Send once more. What will be sent is shown first, with why it is allowed; one
 more check is made, and if it landed nothing is sent. Without proof that it did
 not land, a retry is a risk: it needs a person at a terminal, a reason, and the
@@ -25,8 +25,7 @@ comes for it itself.
 
 Exit 0: it landed, or waits for its pipeline; 1: refused by the other side;
 5: not allowed; 6: in doubt again.`,
-		"  indoubt retry 0198c1de-7a3b@4\n  indoubt retry 0198c1de-7a3b@4 --reason 'outage over' --json", &flags,
-		func(r ledger.Row) bool { return inDoubt(r) || r.State == ledger.Failed })
+		"  indoubt retry 0198c1de-7a3b@4\n  indoubt retry 0198c1de-7a3b@4 --reason 'outage over' --json", &flags)
 	cmd.Flags().StringVar(&flags.request, "request-digest", "", "send only what has this digest, as --dry-run --json prints it")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if flags.request != "" && len(args) > 1 {

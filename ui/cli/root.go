@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+
+	"indoubt/ledger"
 )
 
 const rootLong = `indoubt keeps every write of your pipelines in a ledger with three outcomes
@@ -39,8 +41,9 @@ type verb struct {
 var commands = []verb{
 	{"list", newListCommand}, {"show", newShowCommand}, {"outage", newOutageCommand}, {"report", newReportCommand}, {"log", newLogCommand},
 	{"check", newCheckCommand},
-	{"confirm", newConfirmCommand}, {"deny", newDenyCommand}, {"retry", newRetryCommand}, {"runs", newRunsCommand}, {"abandon", newAbandonCommand}, {"redact", newRedactCommand},
-	{"ack", newAckCommand}, {"park", newParkCommand}, {"undo", newUndoCommand}, {"note", newNoteCommand}, {"hold", newHoldCommand}, {"release", newReleaseCommand},
+	{"confirm", newDecision(ledger.VerbConfirm)}, {"deny", newDecision(ledger.VerbDeny)}, {"retry", newRetryCommand}, {"runs", newRunsCommand},
+	{"abandon", newDecision(ledger.VerbAbandon)}, {"redact", newRedactCommand}, {"ack", newDecision(ledger.VerbAck)}, {"park", newDecision(ledger.VerbPark)},
+	{"undo", newDecision(ledger.VerbUndo)}, {"note", newDecision(ledger.VerbNote)}, {"hold", newHoldCommand}, {"release", newReleaseCommand},
 	{"run", newRunCommand}, {"begin", newBeginCommand}, {"settle", newSettleCommand}, {"import", newImportCommand}, {"mcp", newMCPCommand}, {"http", newHTTPCommand},
 	{"demo", newDemoCommand},
 	{"init", newInitCommand}, {"engine", newEngineCommand}, {"adopt", newAdoptCommand}, {"backup", newBackupCommand}, {"copy", newCopyCommand}, {"doctor", newDoctorCommand}, {"policy", newPolicyCommand},

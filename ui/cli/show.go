@@ -25,7 +25,7 @@ func newShowCommand(a *app) *cobra.Command {
 			}
 			return maxArgs(1)(cmd, args)
 		},
-		ValidArgsFunction: completion{a}.ids(nil, false),
+		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.show(cmd.Context(), args[0])
 		},

@@ -3,7 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"slices"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -150,37 +150,41 @@ func grouped(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// commandOf is the command of these words.
-func commandOf(of *cobra.Command, words []string) (*cobra.Command, error) {
-	for _, word := range words {
-		names := commandNames(of)
-		i := slices.Index(names, word)
-		if i < 0 {
-			return nil, usage(fmt.Sprintf("there is no command `%s`%s", strings.TrimPrefix(of.CommandPath()+" "+word, of.Root().Name()+" "), meant(word, names)), "see `"+of.CommandPath()+" --help`")
-		}
-		of, _, _ = of.Find([]string{word})
-	}
-	return of, nil
-}
-
-func completeCommands(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	of, err := commandOf(cmd.Root(), args)
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	return commandNames(of), cobra.ShellCompDirectiveNoFileComp
-}
-
 func newHelpCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "help [COMMAND…]", GroupID: groupCare, Short: "Help about any command", ValidArgsFunction: completeCommands,
+		Use: "help [COMMAND…]", GroupID: groupCare, Short: "Help about any command",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			of, err := commandOf(cmd.Root(), args)
-			if err != nil {
-				return err
+			of, rest, _ := cmd.Root().Find(args)
+			if len(rest) > 0 {
+				name := strings.TrimPrefix(of.CommandPath()+" "+rest[0], of.Root().Name()+" ")
+				return usage(fmt.Sprintf("there is no command `%s`%s", name, meant(rest[0], commandNames(of))), "see `"+of.CommandPath()+" --help`")
 			}
 			of.InitDefaultHelpFlag()
 			return of.Help()
+		},
+	}
+}
+
+func newCompletionCommand(a *app) *cobra.Command {
+	shells := []string{"bash", "zsh", "fish", "powershell"}
+	return &cobra.Command{
+		Use: "completion bash|zsh|fish|powershell", GroupID: groupCare,
+		Short:   "Print completion for a shell: commands and options",
+		Long:    "Print completion for a shell: commands and options. bash needs the package\nbash-completion; zsh needs compinit to have run.",
+		Example: "  source <(indoubt completion bash)\n  indoubt completion fish > ~/.config/fish/completions/indoubt.fish",
+		Args:    exactly("one of " + strings.Join(shells, ", ")), ValidArgs: shells,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			root := cmd.Root()
+			write := map[string]func(io.Writer) error{
+				"bash":       func(w io.Writer) error { return root.GenBashCompletionV2(w, true) },
+				"zsh":        root.GenZshCompletion,
+				"fish":       func(w io.Writer) error { return root.GenFishCompletion(w, true) },
+				"powershell": root.GenPowerShellCompletionWithDesc,
+			}[args[0]]
+			if write == nil {
+				return usage(fmt.Sprintf("there is no completion for %q", args[0]), "there is: "+strings.Join(shells, " "))
+			}
+			return write(a.out)
 		},
 	}
 }
