@@ -62,12 +62,12 @@ func abandonedKeepsItsProof(t *testing.T) {
 	} {
 		need.Contains(t, b.stands(n), append(says, `"state": "abandoned"`, `"lane": "resolved"`, "It will not be sent: abandoned by maya: paid by the later charge. U restores")...)
 	}
-	need.Equal(t, strings.Count(b.want(0, "list", "state:abandoned", "-o", "jsonl"), "\n"), 4)
+	need.Equal(t, strings.Count(b.want(0, "list", "--all", "state:abandoned", "-o", "jsonl"), "\n"), 4)
 	b.want(0, "undo", b.at(1), "--reason", "oops")
 	b.want(0, "undo", b.at(2), b.at(3), b.at(4), "--reason", "oops")
 	for n := 1; n <= 4; n++ {
 		need.Equal(t, b.stands(n), was[n], n)
 	}
 	need.Contains(t, b.want(0, "show", id(1)), "undone, did not land again", "abandoned")
-	need.Equal(t, b.want(0, "list", "state:abandoned", "-o", "jsonl"), "")
+	need.Equal(t, b.want(0, "list", "--all", "state:abandoned", "-o", "jsonl"), "")
 }

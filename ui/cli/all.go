@@ -3,8 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -16,33 +14,44 @@ const allStep = 500
 
 // everything prints all rows of a list as they are read, so that memory does not grow with
 // the ledger.
-type everything struct{ *app }
+type everything struct {
+	wanted bool
+	output string
+}
 
-// rowsOnly refuses what cannot be printed row by row, and options that say how much.
-func (c *everything) rowsOnly(cmd *cobra.Command, besides ...string) error {
-	for _, name := range besides {
-		if cmd.Flags().Changed(name) {
+func (c *everything) add(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&c.wanted, "all", false, "all of them, oldest first, a row at a time: with -o jsonl")
+	cmd.Flags().StringVarP(&c.output, "output", "o", "", "jsonl: an object a line, with --all")
+}
+
+// check refuses one of the two without the other, and options that say how much.
+func (c *everything) check(cmd *cobra.Command, besides ...string) error {
+	switch {
+	case c.output != "" && c.output != "jsonl":
+		return usage(fmt.Sprintf("--output `%s` is not jsonl", c.output), "write --json, or --all -o jsonl")
+	case c.wanted != (c.output != ""):
+		return usage("--all and -o jsonl go together: rows are printed as they come", "write --all -o jsonl")
+	}
+	for _, name := range append(besides, "json") {
+		if c.wanted && cmd.Flags().Changed(name) {
 			return usage("--all is everything, from the first on: --"+name+" does not go with it", "leave one of the two out")
 		}
-	}
-	if c.format != "jsonl" {
-		return usage(fmt.Sprintf("--all prints rows as they come, not %s", c.format), "write -o jsonl")
 	}
 	return nil
 }
 
 // operations prints those that a filter lets through, oldest first.
-func (c *everything) operations(ctx context.Context, filter string, since time.Time) error {
+func (c *everything) operations(ctx context.Context, a *app, filter string) error {
 	parsed, err := ledger.ParseFilter(filter)
 	if err != nil {
 		return err
 	}
-	s, err := lookedAt(ctx, c.app)
+	s, err := lookedAt(ctx, a)
 	if err != nil {
 		return err
 	}
-	p, parsed := c.policyToLookBy(), c.placed(parsed)
-	q := ledger.Query{Tab: ledger.TabAll, Filter: parsed, Order: ledger.OrderOldest, Now: c.clock(), Limit: allStep, Within: searchStep}
+	p, parsed := a.policyToLookBy(), a.placed(parsed)
+	q := ledger.Query{Tab: ledger.TabAll, Filter: parsed, Order: ledger.OrderOldest, Now: a.clock(), Limit: allStep, Within: searchStep}
 	for last := false; !last; {
 		page, err := s.Page(ctx, q)
 		if err != nil {
@@ -53,18 +62,20 @@ func (c *everything) operations(ctx context.Context, filter string, since time.T
 		if err != nil {
 			return cutShort(ctx, err)
 		}
-		if err := c.rows(c.out, map[string]any{"operations": each(all, asJSON)}); err != nil {
-			return err
+		for _, t := range all {
+			if err := printJSON(a.out, asJSON(t)); err != nil {
+				return err
+			}
 		}
 	}
 	for _, note := range leavesOut(parsed) {
-		c.left("%s", note)
+		a.left("%s", note)
 	}
 	return nil
 }
 
 // history prints the events that were asked for.
-func (c *everything) history(ctx context.Context, s ledger.Store, o logOptions) error {
+func (c *everything) history(ctx context.Context, a *app, s ledger.Store, o logOptions) error {
 	for place, last := ledger.Cursor("0"), false; !last; {
 		page, next, err := s.Follow(ctx, place, allStep)
 		if err == nil {
@@ -74,9 +85,13 @@ func (c *everything) history(ctx context.Context, s ledger.Store, o logOptions) 
 			return cutShort(ctx, err)
 		}
 		place, last = next, len(page) < allStep
-		page = slices.DeleteFunc(page, func(e ledger.Event) bool { return !o.wanted(e) })
-		if err := c.rows(c.out, map[string]any{"events": each(page, oneEventJSON)}); err != nil {
-			return err
+		for _, e := range page {
+			if !o.wanted(e) {
+				continue
+			}
+			if err := printJSON(a.out, oneEventJSON(e)); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -45,8 +45,8 @@ type app struct {
 
 	ledgerPath, policyPath, as, theme string
 	readOnly                          bool
-	form
-	banner string // shown in the console's header
+	json                              bool   // one JSON object is printed
+	banner                            string // shown in the console's header
 
 	store ledger.Store
 	past  *reconcile.History // of the store: what the odds rest on
@@ -58,7 +58,7 @@ type app struct {
 }
 
 func newApp(stdin io.Reader, stdout, stderr io.Writer) *app {
-	a := &app{form: form{format: "text"}, in: bufio.NewReader(stdin), stdin: stdin, env: os.Getenv, clock: time.Now, warn: map[string]bool{},
+	a := &app{in: bufio.NewReader(stdin), stdin: stdin, env: os.Getenv, clock: time.Now, warn: map[string]bool{},
 		out: safe.NewWriter(stdout), errOut: safe.NewWriter(stderr), rawOut: stdout, rawErr: stderr}
 	a.terminal = func() bool { return isTerminal(stdin) && isTerminal(stdout) }
 	a.width = func() int {
@@ -85,9 +85,6 @@ func isTerminal(stream any) bool {
 func (a *app) prepare(cmd *cobra.Command) error {
 	if a.program = cmd.Name(); !cmd.HasParent() {
 		a.program = "console"
-	}
-	if err := a.formatted(cmd); err != nil {
-		return err
 	}
 	switch a.theme {
 	case "auto", "light", "dark", "none":

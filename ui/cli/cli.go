@@ -15,13 +15,8 @@ import (
 	"os"
 	"os/signal"
 	"slices"
-	"strings"
 	"syscall"
 
-	"github.com/spf13/cobra"
-
-	"indoubt/ledger"
-	"indoubt/ledger/lazyregexp"
 	"indoubt/ledger/wire/procgroup"
 )
 
@@ -49,15 +44,11 @@ func outlivePipes() (stop func()) {
 func (a *app) run(ctx context.Context, args []string) int {
 	defer a.close()
 	root := newRootCommand(a, args)
-	root.SetArgs(negatedTerms(root, args))
+	root.SetArgs(args)
 	root.SetIn(a.in)
 	root.SetOut(a.out)
 	root.SetErr(a.errOut)
-	if !a.json { // a command line that cannot be parsed is still answered as asked
-		ours := beforeDashes(args)
-		a.json = slices.ContainsFunc([]string{"--json", "-ojson", "-o=json", "--output=json"}, func(s string) bool { return slices.Contains(ours, s) }) ||
-			strings.Contains(strings.Join(ours, "\x00")+"\x00", "\x00-o\x00json\x00")
-	}
+	a.json = a.json || slices.Contains(beforeDashes(args), "--json") // a command line that cannot be parsed is still answered as asked
 	exit := exitDone
 	if cmd, err := root.ExecuteContextC(ctx); err != nil && !errors.Is(err, a.out.Err()) {
 		err = nextStep(cmd.CommandPath(), err)
@@ -71,36 +62,6 @@ func (a *app) run(ctx context.Context, args []string) int {
 		exit = cmp.Or(exit, exitError)
 	}
 	return exit
-}
-
-var negatedTerm = lazyregexp.New(`^-(` + strings.Join(ledger.FilterFields, "|") + `)[:<>]`)
-
-// negatedTerms puts filter terms that begin with a dash (-state:committed)
-// behind "--", where they are no flags, for the commands that take a filter.
-func negatedTerms(root *cobra.Command, args []string) []string {
-	if cmd, _, err := root.Find(args); err != nil || cmd != root && cmd.Name() != "list" {
-		return args
-	}
-	var kept, terms, rest []string
-	for i, arg := range args {
-		if arg == "--" {
-			rest = args[i+1:]
-			break
-		}
-		valued := i > 0 && strings.HasPrefix(args[i-1], "--") && !strings.Contains(args[i-1], "=")
-		if f := root.Flag(strings.TrimLeft(args[max(0, i-1)], "-")); valued && f != nil && f.NoOptDefVal != "" {
-			valued = false // a switch takes no value
-		}
-		if strings.ContainsAny(arg, ":<>") && negatedTerm.MatchString(arg) && !valued { // a pattern takes long to compile
-			terms = append(terms, arg)
-		} else {
-			kept = append(kept, arg)
-		}
-	}
-	if len(terms) == 0 {
-		return args
-	}
-	return append(append(append(kept, "--"), terms...), rest...)
 }
 
 // beforeDashes is the part of a command line that is ours: what follows "--"

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -21,7 +20,6 @@ type consoleCommand struct{ *app }
 
 // newConsoleCommand is the program without a command.
 func newConsoleCommand(a *app) *cobra.Command {
-	var since string
 	var tellVersion bool
 	cmd := &cobra.Command{
 		Use:               "indoubt [FILTER|ID]",
@@ -40,8 +38,8 @@ func newConsoleCommand(a *app) *cobra.Command {
 			if asText { // as it is typed in the console
 				args[0] = args[0][1:]
 			}
-			filter, _, err := filterSince(args, since, a.clock())
-			if err != nil {
+			filter := strings.TrimSpace(strings.Join(args, " "))
+			if _, err := ledger.ParseFilter(filter); err != nil {
 				return err
 			}
 			if asText {
@@ -53,26 +51,9 @@ func newConsoleCommand(a *app) *cobra.Command {
 			return consoleCommand{a}.fullScreen(cmd.Context(), args, filter)
 		},
 	}
-	cmd.Flags().StringVar(&since, "since", "", sinceSays)
 	// A template would make the linker keep every method that one could call.
 	cmd.Flags().BoolVarP(&tellVersion, "version", "v", false, "version for indoubt")
 	return cmd
-}
-
-const sinceSays = "of what is settled, only what was begun since, as 30m, 2d or 2026-07-14"
-
-// filterSince joins the arguments to one filter, with --since as a term.
-func filterSince(args []string, since string, now time.Time) (filter string, from time.Time, err error) {
-	filter = strings.Join(args, " ")
-	if since != "" {
-		if from, err = past("since", since, now); err != nil {
-			return "", from, err
-		}
-		filter += ` since:"` + since + `"`
-	}
-	filter = strings.TrimSpace(filter)
-	_, err = ledger.ParseFilter(filter)
-	return filter, from, err
 }
 
 var idLike = lazyregexp.New(`^[0-9a-fA-F][0-9a-fA-F-]{3,35}$`)

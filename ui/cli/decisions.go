@@ -23,15 +23,19 @@ var decisions = []struct {
 }{
 	{ledger.VerbConfirm, "Say that it landed", `Say that a write in doubt landed. Give the receipts you found: two or more make
 it "happened twice". Afterwards only a person settles it.`,
-		"  indoubt confirm 0198c1de-7a3b@3 --receipt pi_3Qx --reason 'found in the dashboard'", needs{version: true, reason: true}, withReceipts},
+		"  indoubt confirm 0198c1de-7a3b@3 --receipt pi_3Qx --reason 'found in the dashboard'",
+		needs{version: true, reason: true}, withReceipts},
 	{ledger.VerbDeny, "Say that it did not land", `Say that a write in doubt did not land, and how you know. It is your word, not
 proof: sending it again still counts as taking a risk.
 ` + refuses,
-		"  indoubt deny 0198c1de-7a3b@3 --reason 'their support says no such charge, ticket 4411'", needs{version: true, reason: true}, nil},
+		"  indoubt deny 0198c1de-7a3b@3 --reason 'their support says no such charge, ticket 4411'",
+		needs{version: true, reason: true}, nil},
 	{ledger.VerbAbandon, "Leave it: it is never sent again",
 		"Say that no one sends a write any more.\n" + refuses + "\nWhat is known of it stays as it is, and undo restores it.",
-		"  indoubt abandon 0198c1de-7a3b@3 --reason 'the campaign is over'", needs{version: true, reason: true}, nil},
-	{ledger.VerbAck, "Deal with a conflict: say what is true of it", `Deal with a conflict (happened twice, landed but different, a decision that was
+		"  indoubt abandon 0198c1de-7a3b@3 --reason 'the campaign is over'",
+		needs{version: true, reason: true}, nil},
+	{ledger.VerbAck, "Deal with a conflict: say what is true of it",
+		`Deal with a conflict (happened twice, landed but different, a decision that was
 wrong) by what is true of it, which settles it:
 
   taken_back   an effect was taken back outside: --reference REFUND
@@ -43,17 +47,23 @@ landed_once needs no reason where a check found exactly one effect of what was
 recorded as not landed, and no send was allowed since. It covers the receipts
 known now, no later ones. --reference alone means taken_back, --receipt alone
 landed_once.`,
-		"  indoubt ack 0198c1de-7a3b@5 --truth taken_back --reference re_771\n  indoubt ack 0198c1de-7a3b@5 --truth landed_once", needs{version: true}, withTruth},
-	{ledger.VerbPark, "Take it out of the way for a while, without deciding", `Take an operation out of the way until a time, or until anything about it
+		"  indoubt ack 0198c1de-7a3b@5 --truth taken_back --reference re_771\n  indoubt ack 0198c1de-7a3b@5 --truth landed_once",
+		needs{version: true}, withTruth},
+	{ledger.VerbPark, "Take it out of the way for a while, without deciding",
+		`Take an operation out of the way until a time, or until anything about it
 changes. Nothing is decided, and checks go on.`,
-		"  indoubt park 0198c1de-7a3b@3 --until 2h\n  indoubt park 0198c1de-7a3b@3 --until 06:00 --reason 'their support opens at six'", needs{version: true}, withUntil},
-	{ledger.VerbUndo, "Take a decision back: it is in doubt again, or as it was", `Take back that an operation landed or did not land. It is in doubt again, and
+		"  indoubt park 0198c1de-7a3b@3 --until 2h\n  indoubt park 0198c1de-7a3b@3 --until 06:00 --reason 'their support opens at six'",
+		needs{version: true}, withUntil},
+	{ledger.VerbUndo, "Take a decision back: it is in doubt again, or as it was",
+		`Take back that an operation landed or did not land. It is in doubt again, and
 only a person settles it. What was sent cannot be taken back, and after another
 attempt there is no undo. An operation that was abandoned is again what it was,
 with its proofs.`,
-		"  indoubt undo 0198c1de-7a3b@4 --reason 'that was another charge'", needs{version: true, reason: true}, nil},
-	{ledger.VerbNote, "Leave a remark in the history", "Leave a remark for the next person who looks. Nothing is decided and no version is needed.",
-		"  indoubt note 0198c1de-7a3b --reason 'asking their support, ticket 4411'", needs{reason: true}, nil},
+		"  indoubt undo 0198c1de-7a3b@4 --reason 'that was another charge'",
+		needs{version: true, reason: true}, nil},
+	{ledger.VerbNote, "Leave a remark in the history",
+		"Leave a remark for the next person who looks. Nothing is decided and no version is needed.", "  indoubt note 0198c1de-7a3b --reason 'asking their support, ticket 4411'",
+		needs{reason: true}, nil},
 }
 
 // refuses says what comes of the same request once it was denied or abandoned.

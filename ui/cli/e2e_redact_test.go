@@ -38,7 +38,7 @@ func TestE2E_RedactedForGood(t *testing.T) {
 	named := func(args ...string) []string {
 		t.Helper()
 		var rows []string
-		for line := range strings.Lines(say(0, `"version"`, append([]string{"list", "-o", "jsonl"}, args...)...)) {
+		for line := range strings.Lines(say(0, `"version"`, append([]string{"list", "--all", "-o", "jsonl"}, args...)...)) {
 			var row struct {
 				ID      string
 				Version int
@@ -58,7 +58,7 @@ func TestE2E_RedactedForGood(t *testing.T) {
 	say(0, "deny", "deny", doubt+"@2", "--reason", "their log: not "+jane)
 	say(0, "redact", append([]string{"redact", "--key", "--reason", "request 7", "--yes"}, slices.Concat(named("key:"+jane), named("key:k3"))...)...)
 	out := say(0, "redacted by", "show", done) + say(0, `"by":`, "show", doubt, "--json") + say(0, "request 7", "log") + say(0, "", "list", "--all", "-o", "jsonl") + say(0, "", "log", "--all", "-o", "jsonl") +
-		say(0, "", "list", "-o", "jsonl") + say(0, "", "runs", "--all", "--json")
+		say(0, "", "list", "--json") + say(0, "", "runs", "--all", "--json")
 	need.That(t, !strings.Contains(out, "jane") && strings.Contains(out, "omar"), "%s", out)
 	send(0, "nothing was run", jane, `{"to":"`+jane+`"}`, "echo sent again to "+jane)
 	send(108, "", jane, `{"to":"another"}`, "true")

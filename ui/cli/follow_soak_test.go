@@ -17,7 +17,7 @@ import (
 func TestE2E_FollowingOutlivesTheLossOfItsLedger(t *testing.T) {
 	s := newSite(t)
 	first := s.doubtful("post", "k1", `{"text":"one"}`)
-	log := s.follows("-o", "jsonl")
+	log := s.follows("--json")
 	log.line(first.ID, `"begin"`)
 	log.line(first.ID, `"settle"`)
 	away := filepath.Join(t.TempDir(), "away")

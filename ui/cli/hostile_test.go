@@ -280,10 +280,10 @@ func TestI11_NoHostileByteReachesATerminal(t *testing.T) {
 	with := func(args ...string) []string { return append(args, why...) }
 	cases := map[string][][]string{
 		"":        {{"--json"}, {"state:uncertain", "--json"}, {one, "--json"}, {hostile, "--json"}, {"lst" + hostile}, {"--" + hostile}, {"--theme", hostile}, {"--policy", "/none/" + hostile, "list"}, {"--ledger", "/none/" + hostile, "list"}},
-		"list":    {{}, {"-o", "jsonl"}, {"-o", hostile}, {"kind:a OR", "(" + hostile}, {"--limit", "3"}, {"kind:" + hostile}, {"state:" + hostile}, {"--all", "-o", "jsonl"}, {"--all", hostile}},
+		"list":    {{}, {"--json"}, {"--all", "-o", hostile}, {"kind:a OR", "(" + hostile}, {"--limit", "3"}, {"kind:" + hostile}, {"state:" + hostile}, {"--all", "-o", "jsonl"}, {"--all", hostile}},
 		"show":    {{one}, {"019808a1-0002"}, {"019808a1-0003"}, {"019808a1-0004"}, {"019808a1-0005"}, {other}, {"019808a1-0007"}, {"019808a1-0008"}, {"019808a1-0009"}, {"019808a1-000d"}, {"019808a1-000e"}, {"019808a1"}, {hostile}, {}},
 		"report":  {{}, {"--since", "9d"}, {outage}},
-		"log":     {{}, {"-o", "jsonl", "--follow"}, {"--all", "-o", "jsonl"}, {one}, {hostile}, {"--follow"}},
+		"log":     {{}, {"--json", "--follow"}, {"--all", "-o", "jsonl"}, {one}, {hostile}, {"--follow"}},
 		"doctor":  {{}},
 		"confirm": {with(at(6), "--dry-run"), with(at(6)), with(at(1)), with(hostile + "@1"), {at(7), "--receipt", hostile}},
 		"deny":    {with(at(9)), with(at(9)), with(other)},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,7 +17,6 @@ import (
 type listOptions struct {
 	filter string
 	limit  int
-	since  time.Time
 	notes  []string // what the filter does not answer for
 }
 
@@ -28,8 +28,7 @@ type listCommand struct{ *app }
 
 func newListCommand(a *app) *cobra.Command {
 	var o listOptions
-	var since string
-	var all bool
+	var all everything
 	cmd := &cobra.Command{
 		Use: "list [FILTER]", GroupID: groupLook,
 		Short: "List operations, what needs you first",
@@ -40,33 +39,28 @@ with the version that was seen, ready for the deciding commands.
 Filters: words, needs:you (what needs a person), and kind: state: downstream: source:
 error: lane: (names, as in state:uncertain,failed or kind:stripe.*), key: token: receipt:
 id: by: parked:yes since:yesterday until:2026-07-14 age>30m cost>100 risk>50; a leading
-- negates. A key, token, receipt or id is found at once by its beginning; a word is
+- negates (first, it stands behind --). A key, token, receipt or id is found at once by its beginning; a word is
 searched for from the newest operation to the oldest. Ctrl-C stops a search, and prints
 what was found until then.
 
 --all -o jsonl prints every operation that the filter lets through, oldest first, as it
 reads them: what was recorded before it began is there, once, as it stood when its page was
 read.`,
-		Example: "  indoubt list\n  indoubt list 'kind:stripe.* error:timeout age>10m'\n  indoubt list -needs:you --limit 20\n  indoubt list --all -o jsonl > operations.jsonl\n  indoubt list --json needs:you | jq -r '.data.operations[].id'",
+		Example: "  indoubt list\n  indoubt list 'kind:stripe.* error:timeout age>10m'\n  indoubt list --limit 20 -- -needs:you\n  indoubt list --all -o jsonl > operations.jsonl\n  indoubt list --json needs:you | jq -r '.data.operations[].id'",
 		Args:    cobra.ArbitraryArgs, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var err error
-			if o.filter, o.since, err = filterSince(args, since, a.clock()); err != nil {
+			o.filter = strings.TrimSpace(strings.Join(args, " "))
+			if err := all.check(cmd, "limit"); err != nil {
 				return err
 			}
-			if c := (&everything{app: a}); all {
-				if err := c.rowsOnly(cmd, "limit"); err != nil {
-					return err
-				}
-				return c.operations(cmd.Context(), o.filter, o.since)
+			if all.wanted {
+				return all.operations(cmd.Context(), a, o.filter)
 			}
 			return listCommand{a}.list(cmd.Context(), o)
 		},
 	}
-	f := cmd.Flags()
-	f.BoolVar(&all, "all", false, "all of them, oldest first, a row at a time: with -o jsonl")
-	f.IntVar(&o.limit, "limit", 50, "at most this many")
-	f.StringVar(&since, "since", "", sinceSays)
+	all.add(cmd)
+	cmd.Flags().IntVar(&o.limit, "limit", 50, "at most this many")
 	return cmd
 }
 
@@ -86,11 +80,6 @@ func (c listCommand) list(ctx context.Context, o listOptions) error {
 	if filter = c.placed(filter); o.filter != "" {
 		o.notes = leavesOut(filter)
 	}
-	if c.format != "text" {
-		for _, note := range o.notes {
-			c.left("%s", note)
-		}
-	}
 	rows, more, stopped, err := c.pages(ctx, s, filter, o.limit)
 	if err != nil {
 		return err
@@ -105,13 +94,10 @@ func (c listCommand) list(ctx context.Context, o listOptions) error {
 		data["hint"] = "there are more: raise --limit, or take --all -o jsonl"
 	}
 	var below string
-	switch {
-	case c.format == "text":
+	if !c.json {
 		if below, err = c.underList(ctx, s, o, len(all), more); err != nil {
 			return err
 		}
-	case more && stopped == "":
-		c.left("%s", thereAreMore(len(all)))
 	}
 	print := func(w *safe.Writer) {
 		writeTable(w, all, filter, c.width())
@@ -163,16 +149,11 @@ func (c listCommand) pages(ctx context.Context, s ledger.Lister, f ledger.Filter
 	return rows, false, "", nil
 }
 
-// thereAreMore says that a list was cut.
-func thereAreMore(shown int) string {
-	return ledger.Count(shown) + " shown, there are more: --limit, or --all -o jsonl"
-}
-
 // underList says what the list leaves out, and what an empty one means.
 func (c listCommand) underList(ctx context.Context, s ledger.Store, o listOptions, shown int, cut bool) (string, error) {
 	more := ""
 	if cut {
-		more = "\n" + thereAreMore(shown)
+		more = "\n" + ledger.Count(shown) + " shown, there are more: --limit, or --all -o jsonl"
 	}
 	for _, note := range o.notes {
 		more += "\n" + safe.Of(note).String()

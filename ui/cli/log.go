@@ -22,7 +22,7 @@ type logCommand struct{ *app }
 
 func newLogCommand(a *app) *cobra.Command {
 	var o logOptions
-	var all bool
+	var all everything
 	cmd := &cobra.Command{
 		Use: "log [ID]", GroupID: groupLook,
 		Short: "Print the history, one line an event",
@@ -30,66 +30,43 @@ func newLogCommand(a *app) *cobra.Command {
 line an event. --outage has the history of an outage and of what counts in it.
 --follow goes on until interrupted; with --json it prints one JSON object a line.
 --all -o jsonl prints the whole history, or all of it that the other options let through.`,
-		Example:           "  indoubt log --follow\n  indoubt log --since 8h --by maya\n  indoubt log --json --after 4711\n  indoubt log --all -o jsonl --since yesterday | jq -r .verb | sort | uniq -c",
+		Example:           "  indoubt log --follow\n  indoubt log --since 8h --by maya\n  indoubt log --all -o jsonl --since yesterday | jq -r .verb | sort | uniq -c",
 		Args:              maxArgs(1),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				o.id = args[0]
 			}
-			if o.afterGiven = cmd.Flags().Changed("after"); all {
-				o.all = &everything{app: a}
-				if err := o.all.rowsOnly(cmd, "limit", "after", "follow"); err != nil {
-					return err
-				}
+			if err := all.check(cmd, "limit", "follow"); err != nil {
+				return err
 			}
-			if o.afterGiven && cmd.Flags().Changed("limit") {
-				return usage("--after has all that came since: --limit does not go with it", "leave one of the two out")
-			}
-			return logCommand{a}.log(cmd.Context(), o)
+			return logCommand{a}.log(cmd.Context(), o, all)
 		},
 	}
 	f := cmd.Flags()
-	f.BoolVar(&all, "all", false, "all of them, from the first on, a row at a time: with -o jsonl")
+	all.add(cmd)
 	f.BoolVarP(&o.follow, "follow", "f", false, "go on with what is to come")
 	f.StringVar(&o.since, "since", "", "only events since, as 30m, 2d or 2026-07-14")
 	f.StringVar(&o.by, "by", "", "only events of this person or program")
-	f.StringVar(&o.verb, "verb", "", "only this verb: confirm, deny, grant, note, outage_over, …")
 	f.StringVar(&o.outage, "outage", "", "only events of this outage, and of what counts in it")
-	f.StringVar(&o.after, "after", "", "all events after this place: data.next of a log before, or 0 for the beginning")
 	f.IntVar(&o.limit, "limit", 100, "at most this many, the newest")
 	return cmd
 }
 
-// verbs are those of all events.
-var verbs = []string{"begin", "settle", "expire", "late", "read", "confirm", "deny", "grant", "void", "retry", "wait", "tree", "abandon", "ack",
-	"park", "undo", "note", "hold", "release", "adopt", "failover", "clock", ledger.NoticeTold, ledger.PolicyApplied, "run",
-	ledger.VerbRunOver, "left_out", "set", "redact", ledger.OutageOpened, ledger.OutageOver,
-	ledger.OutageNoted, ledger.OutageTaken}
-
 type logOptions struct {
-	id         string
-	follow     bool
-	all        *everything // prints all that was asked for
-	since      string
-	from       time.Time
-	by, verb   string
-	outage     string
-	members    map[string]bool // the operations that count in it, or do not
-	after      string
-	afterGiven bool
-	limit      int
+	id      string
+	follow  bool
+	since   string
+	from    time.Time
+	by      string
+	outage  string
+	members map[string]bool // the operations that count in it, or do not
+	limit   int
 }
 
-func (c logCommand) log(ctx context.Context, o logOptions) error {
+func (c logCommand) log(ctx context.Context, o logOptions, all everything) error {
 	if o.limit < 1 {
 		return usage(fmt.Sprintf("--limit %d is not a number of events", o.limit), "")
-	}
-	if o.follow && c.format == "jsonl" {
-		c.json = true
-	}
-	if o.verb != "" && !slices.Contains(verbs, o.verb) {
-		return usage(fmt.Sprintf("--verb `%s` is none of the history%s", o.verb, meant(o.verb, verbs)), "there are: "+strings.Join(verbs, " "))
 	}
 	if o.since != "" {
 		var err error
@@ -111,26 +88,26 @@ func (c logCommand) log(ctx context.Context, o logOptions) error {
 	if err := c.of(ctx, s, &o); err != nil {
 		return err
 	}
-	if o.all != nil {
-		return o.all.history(ctx, s, o)
+	if all.wanted {
+		return all.history(ctx, c.app, s, o)
 	}
 	var changed <-chan struct{}
 	if o.follow { // before the first look, so that nothing falls between
 		changed = s.Watch(ctx)
 	}
-	events, place, cut, err := history(ctx, s, o)
+	events, place, cut, err := lately(ctx, s, o)
 	if err != nil {
 		return err
 	}
 	if cut {
-		c.left("the newest %s events; there are older ones: --limit, --since, or --after 0 from the first on", ledger.Count(len(events)))
+		c.left("the newest %s events; there are older ones: --limit, --since, or --all -o jsonl", ledger.Count(len(events)))
 	}
 	if !o.follow {
 		names, err := c.names(ctx, s, events)
 		if err != nil {
 			return err
 		}
-		data := map[string]any{"events": each(events, oneEventJSON), "next": place, "cut": cut}
+		data := map[string]any{"events": each(events, oneEventJSON), "cut": cut}
 		return c.done("", data, func(w *safe.Writer) { printEvents(w, events, names) })
 	}
 	return c.follow(ctx, s, o, events, place, changed)
@@ -139,7 +116,7 @@ func (c logCommand) log(ctx context.Context, o logOptions) error {
 // wanted reports whether the event is one that was asked for.
 func (o logOptions) wanted(e ledger.Event) bool {
 	has := func(text, part string) bool { return strings.Contains(strings.ToLower(text), strings.ToLower(part)) }
-	return (o.id == "" || e.OperationID == o.id) && has(e.Actor.Name, o.by) && (o.verb == "" || e.Verb == o.verb) && !e.At.Before(o.from) &&
+	return (o.id == "" || e.OperationID == o.id) && has(e.Actor.Name, o.by) && !e.At.Before(o.from) &&
 		(o.outage == "" || e.Outage == o.outage || o.members[e.OperationID])
 }
 
@@ -208,32 +185,11 @@ func operationsOf(events []ledger.Event) (ids []string) {
 	return ids
 }
 
-// history reads the events that were asked for, and the place to go on after. cut: there
-// are more than the limit.
-func history(ctx context.Context, s ledger.Store, o logOptions) (out []ledger.Event, place ledger.Cursor, cut bool, err error) {
-	if !o.afterGiven {
-		return lately(ctx, s, o)
-	}
-	place = ledger.Cursor(o.after)
-	for last := false; !last; {
-		page, next, err := s.Follow(ctx, place, logStep)
-		if other := (*ledger.CursorError)(nil); errors.As(err, &other) {
-			return nil, "", false, usage("--after: "+err.Error(), "use data.next of `indoubt log --json`, or 0 for the beginning")
-		}
-		if err != nil {
-			return nil, "", false, err
-		}
-		place, last = next, len(page) < logStep
-		out = append(out, slices.DeleteFunc(page, func(e ledger.Event) bool { return !o.wanted(e) })...)
-	}
-	return out, place, false, nil
-}
-
 // logStep is how many events are read at once.
 const logStep = 1000
 
-// lately goes back from the newest event until it has enough, or comes to what is too
-// old.
+// lately goes back from the newest event until it has enough, or comes to what is too old.
+// It returns the place to go on after; cut: there are more than the limit.
 func lately(ctx context.Context, s ledger.Store, o logOptions) (out []ledger.Event, place ledger.Cursor, cut bool, err error) {
 	info, err := s.Info(ctx)
 	if err != nil {

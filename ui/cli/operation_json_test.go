@@ -106,10 +106,10 @@ func TestListJSON(t *testing.T) {
 	}
 	need.Equal(t, len(list("state:committed").Operations), 2, "state:committed gives")
 	need.Equal(t, len(list("lane:resolved").Operations), 1, "lane:resolved gives")
-	need.Equal(t, len(list("kind:stripe.*", "-state:pending", "cus_4Tz").Operations), 1, "several terms give")
+	need.Equal(t, len(list("kind:stripe.* -state:pending", "cus_4Tz").Operations), 1, "several terms give")
 	// What is open stays however old it is; only what is settled is left out.
-	need.Equal(t, len(list("--since", "1s").Operations), 5, "--since 1s gives")
-	if p := list("-since:1s"); len(p.Operations) != 1 || string(p.Operations[0]["lane"]) != `"resolved"` {
+	need.Equal(t, len(list("since:1s").Operations), 5, "since:1s gives")
+	if p := list(" -since:1s"); len(p.Operations) != 1 || string(p.Operations[0]["lane"]) != `"resolved"` {
 		t.Errorf("-since:1s gives %+v", p.Operations)
 	}
 }

@@ -56,11 +56,8 @@ type errorJSON struct {
 // done prints the result of a command that succeeded: data as JSON, or what
 // text prints.
 func (a *app) done(effect string, data any, text func(w *safe.Writer)) error {
-	switch {
-	case a.json:
+	if a.json {
 		return printJSON(a.out, envelope{OK: true, Effect: effect, Data: data})
-	case a.format != "text" && data != nil:
-		return a.rows(a.out, data)
 	}
 	if text != nil {
 		text(a.out)
@@ -71,7 +68,7 @@ func (a *app) done(effect string, data any, text func(w *safe.Writer)) error {
 // left tells a person what a list does not show, and how to see it; in the JSON that is
 // a field.
 func (a *app) left(format safe.Format, args ...any) {
-	if !a.json { // beside rows for a program, too: they have no place for it
+	if !a.json {
 		a.errOut.Println(safe.Say(format, args...))
 	}
 }
@@ -109,12 +106,7 @@ func (a *app) fail(err error) int {
 		}
 		return f.exit()
 	}
-	switch {
-	case f.Data != nil && f.Text != nil && a.format != "text":
-		if err := a.rows(a.out, f.Data); err != nil {
-			return a.fail(err)
-		}
-	case f.Text != nil:
+	if f.Text != nil {
 		f.Text(a.out)
 	}
 	a.say(f)

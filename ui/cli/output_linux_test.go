@@ -15,7 +15,7 @@ func TestE2E_OutputToAFullDisk(t *testing.T) {
 	s := newSite(t)
 	s.begin("stripe.charge", "k1", chargeInput)
 	for exit, commands := range map[int][]string{
-		1: {"list", "list --json", "list -o jsonl", "log", "runs", "doctor", "help", "help list", "list --help", "--help", "--version", "--version --json", "completion bash", "show nosuch --json"},
+		1: {"list", "list --json", "list --all -o jsonl", "log", "runs", "doctor", "help", "help list", "list --help", "--help", "--version", "--version --json", "completion bash", "show nosuch --json"},
 		2: {"policy"},
 	} {
 		for _, line := range commands {

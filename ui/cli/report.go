@@ -85,7 +85,7 @@ func (c logCommand) report(ctx context.Context, o logOptions) error {
 			return err
 		}
 	}
-	events, _, cut, err := history(ctx, s, o)
+	events, _, cut, err := lately(ctx, s, o)
 	if err != nil {
 		return err
 	}

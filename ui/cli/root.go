@@ -18,7 +18,7 @@ uncertain one landed, and puts what is left in front of a person.
 
 Without a command it opens the console, on one operation or on a filter:
   indoubt                             everything
-  indoubt 'source:billing' --since 30m
+  indoubt 'source:billing since:30m'
   indoubt 0198c1de                    one operation, by id or the beginning of it
 
 Opening it sends nothing: it asks the other side what landed.`
@@ -116,7 +116,6 @@ func globalFlags(a *app, root *cobra.Command) {
 	f.StringVar(&a.policyPath, "policy", "", "the policy file (INDOUBT_POLICY)")
 	f.StringVar(&a.as, "as", "", "your name in the history (INDOUBT_ACTOR)")
 	f.BoolVar(&a.readOnly, "read-only", false, "look only: change nothing, check nothing")
-	f.StringVarP(&a.format, "output", "o", "text", "text, json or jsonl")
-	f.BoolVar(&a.json, "json", false, "print one JSON object: the same as -o json")
+	f.BoolVar(&a.json, "json", false, "print one JSON object")
 	f.StringVar(&a.theme, "theme", "auto", "colours of the console: auto, light, dark or none")
 }

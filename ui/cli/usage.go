@@ -75,6 +75,9 @@ func flagFailure(cmd *cobra.Command, err error) error {
 		}
 	case errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() != "":
 		message = fmt.Sprintf("%s has no option -%s", cmd.CommandPath(), unknown.GetSpecifiedShortnames())
+		if strings.ContainsAny(message, ":<>") {
+			return usage(message, "a filter that begins with a dash stands behind two: "+cmd.CommandPath()+" -- -state:committed")
+		}
 	case errors.As(err, &unknown):
 		message = fmt.Sprintf("%s has no option --%s", cmd.CommandPath(), unknown.GetSpecifiedName())
 		var all []string

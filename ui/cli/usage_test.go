@@ -24,7 +24,7 @@ func TestAWrongCommandLineSaysWhatToWrite(t *testing.T) {
 		{"run --limt -- true", 102, "indoubt run has no option --limt"},
 		{"begin --kind stripe.* --key 1", 2, "a policy cannot name such a kind"},
 		{"hold mail.welcome --reason r", 2, "neither the policy nor the ledger knows a kind `mail.welcome`; nothing is held"},
-		{"list --since tomorrow", 2, `--since "tomorrow" is not a time that has passed`},
+		{"report --since tomorrow", 2, `--since "tomorrow" is not a time that has passed`},
 		{"help logs", 2, "there is no command `logs`; did you mean `log`?"},
 		{"note " + b.at(1) + " --reason r --idempotency-key=", 2, "--idempotency-key is empty"},
 		{"run --policy= --kind k -- true", 102, "--policy is empty"},
@@ -45,14 +45,14 @@ func TestAWrongCommandLineSaysWhatToWrite(t *testing.T) {
 	need.Contains(t, b.want(0, "/cus_9"), id(1))
 }
 
-// --since and until: take a time that is written out, in the list and in the history.
+// Times of a filter and --since take a time that is written out, in the list and in the history.
 func TestSinceAndUntilTakeADate(t *testing.T) {
 	b := newBenchAlone(t)
 	b.begin(1, "stripe.charge", charge) // at 03:06
 	b.settle(1, ledger.SettleRequest{Outcome: ledger.OutcomeCommitted, Status: 200})
 	b.now = b.now.Add(2 * 24 * time.Hour)
 	for flags, lists := range map[string]bool{
-		"list --since 2026-07-13": true, "list --since 2026-07-14T03:07Z": false, "list until:2026-07-14T03:05:59Z": false, "list --since 3d until:1d": true,
+		"list since:2026-07-13": true, "list since:2026-07-14T03:07Z": false, "list until:2026-07-14T03:05:59Z": false, "list since:3d until:1d": true,
 		"list until:3d": false, "log --since 2026-07-13": true, "log --since 2026-07-15T00:00:00Z": false, "list state:failed,committed": true, "list source:bill": false,
 	} {
 		if out := b.want(0, strings.Fields(flags)...); strings.Contains(out, id(1)[:13]) != lists {
@@ -61,6 +61,6 @@ func TestSinceAndUntilTakeADate(t *testing.T) {
 	}
 	b.want(0, "report", "--since", "2026-07-13")
 	b.now = b.now.Add(-2 * 24 * time.Hour)
-	need.Contains(t, b.want(0, "list", "--since", "today", "kind:other,stripe.charge"), id(1)[:13])
+	need.Contains(t, b.want(0, "list", "since:today", "kind:other,stripe.charge"), id(1)[:13])
 	need.Lacks(t, b.want(0, "list", "until:yesterday"), id(1)[:13])
 }

@@ -62,13 +62,13 @@ runs resum x
 --ledger mysql://h/db list
 --policy DIR/none.yaml policy check
 --as checks confirm #1 --reason r
--o xml list
 list -o jsonk
+list -state:committed
 list --limit abc
 list --limit 0
 list --limit 99999
-list --since soon
-list --since 2026-13-01
+list since:soon
+list since:2026-13-01
 list kind:a_OR
 list (kind:a
 list NOT_kind:a
@@ -86,7 +86,6 @@ show 01
 show ffffffff
 show a b
 log --limit 0
-log --after tomorrow
 log ffffffff
 report --since never
 report nope --since 8h
@@ -157,7 +156,6 @@ demo --dir BAD
 help nothing
 help run extra
 help policy chekc
-log --verb confrim
 outage show zz
 outage take zz
 outage close zz

@@ -40,7 +40,7 @@ var records = []string{
 var large = map[string]int{
 	"ledger.Record":      47,
 	"ledger/store.Store": 46,
-	"ui/cli.app":         93,
+	"ui/cli.app":         88,
 	"ui/console.Root":    94,
 }
 
@@ -68,7 +68,7 @@ var long = map[string]int{
 	"reconcile":               10,
 	"reconcile/drill":         6,
 	"ui/act":                  4,
-	"ui/cli":                  137,
+	"ui/cli":                  134,
 	"ui/clients":              3,
 	"ui/console":              42,
 	"ui/console/ask":          17,
