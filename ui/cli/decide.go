@@ -275,7 +275,7 @@ func (r *decisionRun) ask(ctx context.Context, found []*ledger.Record, needs nee
 	for _, rec := range found {
 		if rec != nil {
 			v := see(r.policy, *rec)
-			landed, _ := v.Landed(whole)
+			landed, _ := v.Landed()
 			a.errOut.Printf("%s@%d  %s  %s  %s\n", v.Row.ID, v.Row.Version, v.State(), v.Title(), landed)
 		}
 	}

@@ -26,16 +26,8 @@ const flexible = "WHAT"
 // whole is room for every text of a column.
 const whole = 1000
 
-// columnsFor are the columns at a width; 0 is no terminal. What has a short form
-// takes it where the console does.
-func columnsFor(width int, f ledger.Filter) []column {
-	landed, do := whole, whole
-	switch {
-	case width >= 108:
-		landed, do = 13, 17
-	case width > 0:
-		landed, do = 7, 10
-	}
+// columnsFor are the columns of a list that a filter has chosen.
+func columnsFor(f ledger.Filter) []column {
 	all := []column{
 		{head: "ID@VERSION", cell: nil}, // as short as the terminal needs it; see writeTable
 		{head: "AGE", right: true, cell: func(v ticket.Ticket) safe.Text { return safe.Of(ticket.Age(v.Age())) }},
@@ -45,9 +37,9 @@ func columnsFor(width int, f ledger.Filter) []column {
 		{head: "PIPELINE", drop: 6, cell: func(v ticket.Ticket) safe.Text { return safe.Of(v.Row.Source.Pipeline) }},
 		{head: "TWICE", right: true, drop: 1, cell: ticket.Ticket.Twice},
 		{head: "NEVER", right: true, drop: 1, cell: ticket.Ticket.Never},
-		{head: "LANDED?", cell: func(v ticket.Ticket) safe.Text { text, _ := v.Landed(landed); return text }},
+		{head: "LANDED?", cell: func(v ticket.Ticket) safe.Text { text, _ := v.Landed(); return text }},
 		{head: "CLOCK", drop: 4, cell: func(v ticket.Ticket) safe.Text { text, _ := v.Clock(); return text }},
-		{head: "DO", drop: 2, cell: func(v ticket.Ticket) safe.Text { return v.Do(do) }},
+		{head: "DO", drop: 2, cell: ticket.Ticket.Do},
 	}
 	if f.Has(func(t ledger.Term) bool { return t.Field == "since" }) {
 		all = slices.Insert(all, 2, column{head: "NEW", cell: func(v ticket.Ticket) safe.Text {
@@ -66,7 +58,7 @@ func writeTable(w *safe.Writer, all []ticket.Ticket, f ledger.Filter, width int)
 	if len(all) == 0 {
 		return
 	}
-	ids, use := shortIDs(all, width > 0), columnsFor(width, f)
+	ids, use := shortIDs(all, width > 0), columnsFor(f)
 	g := grid{columns: use, cells: [][]string{make([]string, len(use))}, width: width, gap: 1}
 	for i, c := range use {
 		g.cells[0][i] = c.head

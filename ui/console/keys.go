@@ -143,7 +143,7 @@ func acts() []binding {
 		{show: "R", words: "retry: send once more", short: "retry", verb: ticket.Retry, off: ask.Off(ticket.Retry), do: (*Root).plan, would: ask.Case.WouldRetry},
 		{show: "A", words: "abandon: not sent any more", short: "abandon", verb: ledger.VerbAbandon, off: ask.Off(ledger.VerbAbandon), opens: ask.Case.Abandon,
 			would: say("ends it; sends nothing, and the same again is refused")},
-		{show: "D", words: "deal with a conflict: what is true of it", short: "dealt with", verb: ledger.VerbAck, off: ask.Off(ledger.VerbAck), opens: ask.Case.Ack,
+		{show: "D", words: "resolve a conflict: what is true of it", short: "resolve", verb: ledger.VerbAck, off: ask.Off(ledger.VerbAck), opens: ask.Case.Ack,
 			would: say("asks what is true: taken back outside, both wanted, landed once, did not land")},
 		{show: "P", words: "park: out of the way until a time", short: "park", verb: ledger.VerbPark, off: ask.Off(ledger.VerbPark), opens: ask.Case.Park,
 			would: say("takes it out of the way until a time; checks go on")},

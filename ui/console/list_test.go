@@ -509,7 +509,7 @@ func TestTheCursorKeepsWhatIsGrave(t *testing.T) {
 	b := nightBench(t, 80, 24)
 	for _, few := range []colorprofile.Profile{colorprofile.TrueColor, colorprofile.ANSI} {
 		b.send(tea.ColorProfileMsg{Profile: few})
-		for _, cell := range []string{"!", draw.Left(" TWICE", 8)} {
+		for _, cell := range []string{"!", draw.Left(" TWICE", 9)} {
 			if want := b.m.Cursor.Bad.Render(cell); want == b.m.Bad.Render(cell) || !strings.Contains(b.m.View().Content, want) {
 				t.Errorf("the row under the cursor lacks %q", want)
 			}

@@ -83,8 +83,8 @@ func (t Ticket) putRight() safe.Text {
 // Happened is the headline of a conflict, with how often where that is more than
 // twice.
 func (t Ticket) Happened() safe.Text {
-	if n := effectsKnown(t.Record); t.Row.Conflict == ledger.Duplicate && n > 2 {
-		return safe.Say("HAPPENED %d TIMES", n)
+	if o := &t.Record.Operation; o.Conflict == ledger.Duplicate && o.Effects > 2 {
+		return safe.Say("HAPPENED %d TIMES", o.Effects)
 	}
 	return safe.Of(Conflict(t.Row.Conflict))
 }

@@ -50,24 +50,24 @@ func TestCells(t *testing.T) {
 		landed, clock, do string
 	}{
 		"in doubt, no case":   {func(*ledger.Record) {}, "?", "no check", "look"},
-		"found, for a person": {func(r *ledger.Record) { r.Operation.Verdict = ledger.Landed }, "seen", "no check", "look"},
-		"not there now":       {func(r *ledger.Record) { r.Operation.Verdict = ledger.NotThere }, "not now", "no check", "look"},
+		"found, for a person": {func(r *ledger.Record) { r.Operation.Verdict = ledger.Landed }, "?", "no check", "look"},
+		"not there now":       {func(r *ledger.Record) { r.Operation.Verdict = ledger.NotThere }, "?", "no check", "look"},
 		"parked":              {func(r *ledger.Record) { r.Operation.ParkedUntil = at.Add(30 * time.Minute) }, "?", "park 30m", "look"},
-		"in flight":           {func(r *ledger.Record) { state(ledger.Pending)(r); r.Operation.DeadlineAt = at.Add(20 * time.Second) }, "…", "ends 20s", "wait for its answer"},
+		"in flight":           {func(r *ledger.Record) { state(ledger.Pending)(r); r.Operation.DeadlineAt = at.Add(20 * time.Second) }, "?", "ends 20s", "wait"},
 		"its deadline passed": {state(ledger.Pending), "?", "no check", "look"},
-		"landed":              {state(ledger.Committed), "yes", "01:15:10", "by billing"},
-		"refused":             {func(r *ledger.Record) { state(ledger.Failed)(r); r.Operation.Doubted = false }, "no", "01:15:10", "by billing"},
+		"landed":              {state(ledger.Committed), "yes", "01:15:10", "nothing"},
+		"refused":             {func(r *ledger.Record) { state(ledger.Failed)(r); r.Operation.Doubted = false }, "no", "01:15:10", "nothing"},
 		"proven":              {func(r *ledger.Record) { state(ledger.Failed)(r); r.Attempts[0].Proof = ledger.ProofNotThere }, "no", "–", "look"},
 		"on a person's word":  {state(ledger.Failed), "said no", "–", "look"},
-		"abandoned":           {left(ledger.Uncertain), "unknown", "01:15:10", "by billing"},
-		"abandoned, proven":   {func(r *ledger.Record) { left(ledger.Failed)(r); r.Attempts[0].Proof = ledger.ProofNotThere }, "no", "01:15:10", "by billing"},
-		"abandoned, a word":   {left(ledger.Failed), "said no", "01:15:10", "by billing"},
-		"taken back":          {state(ledger.Abandoned), "undone", "01:15:10", "by billing"},
-		"twice":               {conflict(ledger.Duplicate), "TWICE", "–", "cancel one of two"},
-		"three times":         {func(r *ledger.Record) { conflict(ledger.Duplicate)(r); r.Operation.Effects = 3 }, "3 TIMES", "–", "cancel 2 of 3"},
-		"perhaps twice":       {conflict(ledger.PossibleDuplicate), "maybe 2", "–", "look at both sides"},
-		"another than meant":  {conflict(ledger.DifferentConflict), "differs", "–", "look at both sides"},
-		"contradicted":        {conflict(ledger.Contradiction), "WRONG?", "–", "look at both sides"},
+		"abandoned":           {left(ledger.Uncertain), "?", "01:15:10", "nothing"},
+		"abandoned, proven":   {func(r *ledger.Record) { left(ledger.Failed)(r); r.Attempts[0].Proof = ledger.ProofNotThere }, "no", "01:15:10", "nothing"},
+		"abandoned, a word":   {left(ledger.Failed), "said no", "01:15:10", "nothing"},
+		"taken back":          {state(ledger.Abandoned), "?", "01:15:10", "nothing"},
+		"twice":               {conflict(ledger.Duplicate), "TWICE", "–", "resolve"},
+		"three times":         {func(r *ledger.Record) { conflict(ledger.Duplicate)(r); r.Operation.Effects = 3 }, "TWICE", "–", "resolve"},
+		"perhaps twice":       {conflict(ledger.PossibleDuplicate), "TWICE?", "–", "resolve"},
+		"another than meant":  {conflict(ledger.DifferentConflict), "OTHER", "–", "resolve"},
+		"contradicted":        {conflict(ledger.Contradiction), "DISPUTED", "–", "resolve"},
 		"overtaken":           {func(r *ledger.Record) { r.Related = []ledger.Relation{{ID: "2", Overtook: true, MayHaveLanded: true}} }, "?", "overtaken", "look"},
 		"overtaken, and its checks go on": {func(r *ledger.Record) {
 			r.Related = []ledger.Relation{{ID: "2", Overtook: true, MayHaveLanded: true}}
@@ -78,8 +78,8 @@ func TestCells(t *testing.T) {
 	} {
 		o := operation(c.change)
 		clock, _ := o.Clock()
-		landed, _ := o.Landed(20)
-		if do := o.Do(20); landed.String() != c.landed || clock.String() != c.clock || do.String() != c.do {
+		landed, _ := o.Landed()
+		if do := o.Do(); landed.String() != c.landed || clock.String() != c.clock || do.String() != c.do {
 			t.Errorf("%s: %q %q %q; want %q %q %q", name, landed, clock, do, c.landed, c.clock, c.do)
 		}
 		if o.Twice().String() != "24.0k" || o.Never().String() != "~10" {
@@ -98,10 +98,10 @@ func TestWhatIsNotSeenIsNamed(t *testing.T) {
 	})
 	o.Facts.Basis = ledger.BasisNotSeen
 	o.Facts.Advice = policy.Advice{Verb: policy.AdviseRetry, Basis: ledger.BasisNotSeen, Odds: policy.Odds{P: 0.1, N: 3}}
-	landed, _ := o.Landed(20)
+	landed, _ := o.Landed()
 	known, _ := o.Known()
-	said := []string{landed.String(), o.Do(20).String(), known.String(), o.Price(80).String(), o.WouldRetry().String()}
-	need.Equal(t, strings.Join(said, "|"), "not seen|retry: not seen|not seen: looked at 02:15:10, sees its siblings||"+
+	said := []string{landed.String(), o.Do().String(), known.String(), o.Price(80).String(), o.WouldRetry().String()}
+	need.Equal(t, strings.Join(said, "|"), "not seen|retry|not seen: looked at 02:15:10, sees its siblings||"+
 		"sends once more: a check sees others, and not this one; one y", "what is said")
 }
 
@@ -126,9 +126,9 @@ func TestARowAloneClaimsNothing(t *testing.T) {
 	o := operation(func(*ledger.Record) {})
 	o.Record, o.Facts, o.Row.Pricing = nil, Facts{}, ledger.Pricing{}
 	clock, _ := o.Clock()
-	landed, _ := o.Landed(20)
-	if landed.String() != "…" || o.Do(20).String() != "…" || !clock.Empty() || o.Twice().String() != "…" {
-		t.Errorf("%q %q %q %q", landed, o.Do(20), clock, o.Twice())
+	landed, _ := o.Landed()
+	if landed.String() != "…" || o.Do().String() != "…" || !clock.Empty() || o.Twice().String() != "…" {
+		t.Errorf("%q %q %q %q", landed, o.Do(), clock, o.Twice())
 	}
 }
 
@@ -162,26 +162,25 @@ const whole = 1000
 // A guess names the cases of its own kind, apart from those of other kinds.
 func TestAGuessNamesItsBase(t *testing.T) {
 	for _, c := range []struct {
-		own, others       int
-		wide, narrow, say string
+		own, others int
+		landed, say string
 	}{
-		{0, 0, "?", "?", "from no case"},
-		{8, 0, "69% n8", "69% n8", "8 cases"},
-		{0, 240, "69% n0+240", "69% n0+", "none of this kind"},
-		{12, 240, "69% n12+240", "69%n12+", "12 cases"},
-		{208, 0, "69% n208", "69%n208", "208 cases"},
-		{1500, 0, "69% n1500", "69% n1k", "1,500 cases"},
-		{123_456, 0, "69% n123456", "69%n123k", "123,456 cases"},
+		{0, 0, "?", "from no case"},
+		{8, 0, "69%", "8 cases"},
+		{0, 240, "69%", "none of this kind"},
+		{12, 240, "69%", "12 cases"},
+		{208, 0, "69%", "208 cases"},
+		{1500, 0, "69%", "1,500 cases"},
+		{123_456, 0, "69%", "123,456 cases"},
 	} {
 		o := operation(func(*ledger.Record) {})
 		o.Facts.Advice.Odds = policy.Odds{P: 0.69, N: c.own + min(c.others, 8), Others: c.others}
 		if c.others > 0 {
 			o.Facts.Advice.Odds.Why = map[bool]string{true: "none of this kind yet, 240 of other kinds", false: "12 cases like it and 240 of other kinds"}[c.own == 0]
 		}
-		wide, _ := o.Landed(13)
-		narrow, _ := o.Landed(7)
-		if wide.String() != c.wide || narrow.String() != c.narrow || !strings.Contains(o.Guess().String(), c.say) {
-			t.Errorf("%d own, %d others: %q, %q, %q", c.own, c.others, wide, narrow, o.Guess())
+		landed, _ := o.Landed()
+		if landed.String() != c.landed || !strings.Contains(o.Guess().String(), c.say) {
+			t.Errorf("%d own, %d others: %q, %q", c.own, c.others, landed, o.Guess())
 		}
 	}
 }

@@ -14,16 +14,16 @@ import (
 	"indoubt/ledger"
 )
 
-// column is one column of the list, wider where the screen is. WHAT has no width: it
+// column is one column of the list. WHAT has no width: it
 // takes what the others leave.
 type column struct {
 	name  string // in the configuration
 	head  string
-	from  int    // least width of a list that shows it unasked
-	cells [3]int // on a narrow screen, from wide and from full cells
+	from  int // least width of a list that shows it unasked
+	cells int
 	right bool
 	faint bool
-	text  func(t ticket.Ticket, room int) (text safe.Text, tone ticket.Tone, ticks bool)
+	text  func(t ticket.Ticket) (text safe.Text, tone ticket.Tone, ticks bool)
 }
 
 // How wide a list is that has room for whole words, and for all there is.
@@ -35,30 +35,28 @@ const (
 // lead is cursor, flag, mark, age and a space.
 const lead = 8
 
-func plain(text func(ticket.Ticket) safe.Text) func(ticket.Ticket, int) (safe.Text, ticket.Tone, bool) {
-	return func(t ticket.Ticket, _ int) (safe.Text, ticket.Tone, bool) { return text(t), ticket.Plain, false }
+func plain(text func(ticket.Ticket) safe.Text) func(ticket.Ticket) (safe.Text, ticket.Tone, bool) {
+	return func(t ticket.Ticket) (safe.Text, ticket.Tone, bool) { return text(t), ticket.Plain, false }
 }
 
 var columns = []column{
-	{name: "kind", head: "KIND", from: wide, cells: [3]int{14, 14, 18}, faint: true, text: plain(ticket.Ticket.Kind)},
+	{name: "kind", head: "KIND", from: wide, cells: 16, faint: true, text: plain(ticket.Ticket.Kind)},
 	{name: what, head: "WHAT", text: plain(ticket.Ticket.Title)},
-	{name: "pipeline", head: "PIPELINE", from: wide, cells: [3]int{9, 9, 12}, faint: true,
+	{name: "pipeline", head: "PIPELINE", from: wide, cells: 10, faint: true,
 		text: plain(func(t ticket.Ticket) safe.Text { return safe.Of(t.Row.Source.Pipeline) })},
-	{name: "error", head: "ERROR", from: full, cells: [3]int{10, 18, 18}, faint: true,
+	{name: "error", head: "ERROR", from: full, cells: 18, faint: true,
 		text: plain(func(t ticket.Ticket) safe.Text { return safe.Of(ticket.ErrorClass(t.Row.ErrorClass)) })},
-	{name: "twice", head: "TWICE", from: 72, cells: [3]int{6, 6, 8}, right: true, text: plain(ticket.Ticket.Twice)},
-	{name: "never", head: "NEVER", from: 56, cells: [3]int{7, 7, 7}, right: true, text: plain(ticket.Ticket.Never)},
-	{name: "landed", head: " LANDED?", from: 40, cells: [3]int{8, 14, 14}, text: func(t ticket.Ticket, room int) (safe.Text, ticket.Tone, bool) {
-		text, tone := t.Landed(room)
+	{name: "twice", head: "TWICE", from: 72, cells: 7, right: true, text: plain(ticket.Ticket.Twice)},
+	{name: "never", head: "NEVER", from: 56, cells: 7, right: true, text: plain(ticket.Ticket.Never)},
+	{name: "landed", head: " LANDED?", from: 40, cells: 9, text: func(t ticket.Ticket) (safe.Text, ticket.Tone, bool) {
+		text, tone := t.Landed()
 		return text, tone, false
 	}},
-	{name: "clock", head: " CLOCK", from: 72, cells: [3]int{11, 12, 13}, text: func(t ticket.Ticket, _ int) (safe.Text, ticket.Tone, bool) {
+	{name: "clock", head: " CLOCK", from: 72, cells: 12, text: func(t ticket.Ticket) (safe.Text, ticket.Tone, bool) {
 		text, ticks := t.Clock()
 		return text, ticket.Plain, ticks
 	}},
-	{name: "do", head: " DO", cells: [3]int{11, 18, 20}, text: func(t ticket.Ticket, room int) (safe.Text, ticket.Tone, bool) {
-		return t.Do(room), ticket.Plain, false
-	}},
+	{name: "do", head: " DO", cells: 9, text: plain(ticket.Ticket.Do)},
 }
 
 const what = "what"
@@ -71,12 +69,6 @@ type laid struct {
 
 // layout is the columns that belong to a list of w cells.
 func (l *Table) layout(w int) []laid {
-	size := 0
-	for _, from := range []int{wide, full} {
-		if w >= from {
-			size++
-		}
-	}
 	var out []laid
 	left := w - lead
 	for i := range columns {
@@ -84,8 +76,8 @@ func (l *Table) layout(w int) []laid {
 		if c.name != what && w < c.from {
 			continue
 		}
-		out = append(out, laid{c, c.cells[size]})
-		left -= c.cells[size]
+		out = append(out, laid{c, c.cells})
+		left -= c.cells
 	}
 	for i := range out {
 		if out[i].name == what {
@@ -161,7 +153,7 @@ func (l *Table) row(f *draw.Frame, s *feed.Row, t ticket.Ticket, w int, all []la
 	var out strings.Builder
 	out.WriteString(paint.Text.Render(bar) + paint.Bad.Render(flag) + paint.Accent.Render(mark) + paint.Text.Render(age))
 	for _, c := range all {
-		text, tone, ticks := c.text(t, c.room-1)
+		text, tone, ticks := c.text(t)
 		f.Ticks = f.Ticks || ticks
 		p := paint.Tone(tone)
 		if c.faint {
