@@ -89,7 +89,7 @@ func (c *everything) history(ctx context.Context, a *app, s ledger.Store, o logO
 			if !o.wanted(e) {
 				continue
 			}
-			if err := printJSON(a.out, oneEventJSON(e)); err != nil {
+			if err := printJSON(a.out, eventJSON(e)); err != nil {
 				return err
 			}
 		}

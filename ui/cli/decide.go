@@ -69,13 +69,13 @@ func targets(args []string) ([]target, error) {
 // how that came about.
 type resultJSON struct {
 	*operationJSON
-	Asked  string     `json:"asked"` // the argument
-	OK     bool       `json:"ok"`
-	Effect string     `json:"effect,omitempty"`
-	Error  *errorJSON `json:"error,omitempty"`
-	Did    string     `json:"did,omitempty"`  // retry: sent, landed_already, granted or refused
-	Read   *readJSON  `json:"read,omitempty"` // check, and retry where it checked first
-	Plan   *planJSON  `json:"plan,omitempty"` // retry
+	Asked  string       `json:"asked"` // the argument
+	OK     bool         `json:"ok"`
+	Effect string       `json:"effect,omitempty"`
+	Error  *errorJSON   `json:"error,omitempty"`
+	Did    string       `json:"did,omitempty"`  // retry: sent, landed_already, granted or refused
+	Read   *ledger.Read `json:"read,omitempty"` // check, and retry where it checked first
+	Plan   *planJSON    `json:"plan,omitempty"` // retry
 
 	failure *failure
 	line    safe.Text   // what is printed of it

@@ -97,17 +97,9 @@ func newReleaseCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-type holdJSON struct {
-	Scope     ledger.HoldScope `json:"scope"`
-	Kinds     []string         `json:"kinds"`
-	Actor     ledger.Actor     `json:"actor"`
-	Reason    string           `json:"reason"`
-	CreatedAt *string          `json:"created_at"`
-	Until     *string          `json:"until"`
-}
-
-func oneHoldJSON(h ledger.Hold) map[string]any {
-	return map[string]any{"hold": holdJSON{h.Scope, list(h.Kinds), h.Actor, h.Reason, moment(h.CreatedAt), moment(h.Until)}}
+func holdJSON(h ledger.Hold) map[string]any {
+	return map[string]any{"hold": map[string]any{"scope": h.Scope, "kinds": list(h.Kinds), "actor": h.Actor, "reason": h.Reason,
+		"created_at": moment(h.CreatedAt), "until": moment(h.Until)}}
 }
 
 func (c holdCommand) hold(ctx context.Context, scope ledger.HoldScope, flags *decideFlags) error {
@@ -147,7 +139,7 @@ func (c holdCommand) hold(ctx context.Context, scope ledger.HoldScope, flags *de
 		} else {
 			effect = effectWouldUpdate
 		}
-		return c.done(effect, oneHoldJSON(h), func(w *safe.Writer) { w.Println("would hold " + string(scope)) })
+		return c.done(effect, holdJSON(h), func(w *safe.Writer) { w.Println("would hold " + string(scope)) })
 	}
 	if run.Record.Done() > 0 || standing != nil && standing.ChangeID == h.ChangeID {
 		effect = effectNoop
@@ -155,7 +147,7 @@ func (c holdCommand) hold(ctx context.Context, scope ledger.HoldScope, flags *de
 		return err
 	}
 	run.carry(ctx)
-	return c.done(effect, oneHoldJSON(h), func(w *safe.Writer) {
+	return c.done(effect, holdJSON(h), func(w *safe.Writer) {
 		line := "holding " + string(scope)
 		if !ends.IsZero() {
 			line += " until " + clockTime(ends)

@@ -107,7 +107,7 @@ func (c logCommand) log(ctx context.Context, o logOptions, all everything) error
 		if err != nil {
 			return err
 		}
-		data := map[string]any{"events": each(events, oneEventJSON), "cut": cut}
+		data := map[string]any{"events": each(events, eventJSON), "cut": cut}
 		return c.done("", data, func(w *safe.Writer) { printEvents(w, events, names) })
 	}
 	return c.follow(ctx, s, o, events, place, changed)
@@ -224,7 +224,7 @@ func (c logCommand) print(events []ledger.Event, names map[string]safe.Text) err
 		return nil
 	}
 	for _, e := range events {
-		if err := printJSON(c.out, oneEventJSON(e)); err != nil && !errors.Is(err, syscall.EPIPE) {
+		if err := printJSON(c.out, eventJSON(e)); err != nil && !errors.Is(err, syscall.EPIPE) {
 			return err
 		}
 	}

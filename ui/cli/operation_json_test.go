@@ -47,7 +47,7 @@ var unsteady = []struct {
 	pattern *regexp.Regexp
 	with    string
 }{
-	{regexp.MustCompile(`"(id|seq|grant|attempt)": ?"(?:[0-9a-f]{8}-[0-9a-f]{4}-5|(?:[1-9a-f][0-9a-f]{7}|0199[0-9a-f]{4}|019[a-f][0-9a-f]{4}|01[a-f][0-9a-f]{5})-[0-9a-f]{4}-7)[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}"`), `"$1": "ID"`},
+	{regexp.MustCompile(`"(id|seq|grant_id|attempt)": ?"(?:[0-9a-f]{8}-[0-9a-f]{4}-5|(?:[1-9a-f][0-9a-f]{7}|0199[0-9a-f]{4}|019[a-f][0-9a-f]{4}|01[a-f][0-9a-f]{5})-[0-9a-f]{4}-7)[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}"`), `"$1": "ID"`},
 	{regexp.MustCompile(`"reason": "[^"]+"`), `"reason": "…"`},
 	{regexp.MustCompile(`("os_user|"host)": ?"[^"]*"`), `$1": "X"`},
 }
@@ -66,7 +66,7 @@ func TestOperationJSON(t *testing.T) {
 			a := b.json(0, "show", id(n))
 			var whole map[string]json.RawMessage
 			need.OK(t, json.Unmarshal(a.Data, &whole))
-			for _, history := range []string{"attempts", "reads", "grants", "events"} {
+			for _, history := range []string{"attempts", "reads", "events"} {
 				var list []any
 				if err := json.Unmarshal(whole[history], &list); err != nil || list == nil {
 					t.Errorf("%s is %s", history, whole[history])
@@ -83,7 +83,7 @@ func TestOperationJSON(t *testing.T) {
 }
 
 // contractFields are the fields of an operation as JSON shows it.
-var contractFields = []string{"id", "kind", "title", "target", "state", "fact", "lane", "version", "key", "token", "fingerprint", "input", "source", "session",
+var contractFields = []string{"id", "kind", "title", "target", "state", "fact", "lane", "version", "key", "token", "input", "source", "session",
 	"actor", "receipt", "result", "effects", "error_class", "conflict", "parked_until", "created_at", "updated_at", "deadline_at", "cost", "odds", "advice",
 	"safe_until", "proof_at", "link"}
 

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -99,27 +100,7 @@ func (c outageCommand) show(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	return c.done("", c.shown(a), func(w *safe.Writer) {
-		o := c.outage(a)
-		twice, _ := o.Twice()
-		from, curve, to := o.Curve(40)
-		w.Printf("%s\n%s   %s   %s\n%s %s %s\n%s   %s\n", o.Title(), a.ID, o.Count(), o.Taken(), from, curve, to, o.Account(), twice)
-		if also := o.Also(); !also.Empty() {
-			w.Println(also)
-		}
-		w.Println("")
-		for _, g := range o.Groups() {
-			w.Printf("%6d  %-34s %12s  %s\n", g.Sum.N, g.True, g.Money(), g.Do)
-		}
-		for _, l := range o.Landings() {
-			w.Printf("        %s\n", l)
-		}
-		w.Println("")
-		for _, e := range a.Events {
-			w.Println(eventLine(e, safe.Text{}))
-		}
-		w.Printf("\nindoubt list outage:%s\n", prefix(a.ID, 8))
-	})
+	return c.done("", c.shown(a), func(w *safe.Writer) { fmt.Fprint(w, c.outage(a).Markdown()) })
 }
 
 // take says that a person is on an outage, or no longer.
@@ -205,20 +186,6 @@ type outageGroupJSON struct {
 	Sum    ledger.Sum   `json:"sum"`
 }
 
-// landingJSON is an operation whose effect is there by another one, or may be.
-type landingJSON struct {
-	Operation string       `json:"operation"`
-	Title     string       `json:"title"`
-	Other     string       `json:"other"`
-	State     ledger.State `json:"state"`
-	At        *string      `json:"at"`
-}
-
-type minuteJSON struct {
-	At     *string `json:"at"`
-	Errors int     `json:"errors"`
-}
-
 // shown is an outage with its account.
 func (c outageCommand) shown(a ledger.OutageAccount) any {
 	return struct {
@@ -226,20 +193,10 @@ func (c outageCommand) shown(a ledger.OutageAccount) any {
 		Already   int               `json:"already"`
 		CheckedAt *string           `json:"checked_at"`
 		Groups    []outageGroupJSON `json:"groups"`
-		Elsewhere []landingJSON     `json:"elsewhere"`
-		Minutes   []minuteJSON      `json:"minutes"`
-		Peak      minuteJSON        `json:"peak"`
-		Events    []eventJSON       `json:"events"`
-	}{c.asJSON(a), a.Already, moment(a.CheckedAt), each(c.outage(a).Groups(), oneGroupJSON), each(a.Elsewhere, oneLandingJSON),
-		each(a.Minutes, oneMinuteJSON), oneMinuteJSON(a.Peak()), each(a.Events, oneEventJSON)}
+		Events    []ledger.Event    `json:"events"`
+	}{c.asJSON(a), a.Already, moment(a.CheckedAt), each(c.outage(a).Groups(), oneGroupJSON), each(a.Events, eventJSON)}
 }
 
 func oneGroupJSON(g ticket.Group) outageGroupJSON {
 	return outageGroupJSON{g.Name, g.True.String(), g.Do.String(), g.Filter, g.Tab, g.Sum}
 }
-
-func oneLandingJSON(l ledger.Landing) landingJSON {
-	return landingJSON{l.Operation, l.Title, l.Other.ID, l.Other.State, moment(l.Other.SettledAt)}
-}
-
-func oneMinuteJSON(m ledger.Minute) minuteJSON { return minuteJSON{moment(m.At), m.N} }

@@ -35,11 +35,11 @@ func TestLogOfAnOutage(t *testing.T) {
 	b.want(0, "outage", "take", in, "--reason", "their page says 03:01")
 	b.want(0, "note", id(2), "--reason", "asked them")
 	b.want(0, "note", id(9), "--reason", "another matter")
-	var data struct{ Events []eventJSON }
+	var data struct{ Events []ledger.Event }
 	need.OK(t, json.Unmarshal(b.json(0, "log", "--outage", in[:6]).Data, &data))
 	seen := map[string]int{}
 	for _, e := range data.Events {
-		need.That(t, e.Operation == nil || *e.Operation != id(9), "%+v is of no outage", e)
+		need.That(t, e.OperationID != id(9), "%+v is of no outage", e)
 		seen[e.Verb]++
 	}
 	need.That(t, seen["begin"] == 6 && seen["settle"] == 6 && seen["outage_opened"] == 1 && seen["outage_taken"] == 1 && seen["note"] == 1, "%v", seen)

@@ -179,7 +179,7 @@ func retried(ctx context.Context, run *decisionRun, id string, plan reconcile.Pl
 	out := run.result(ctx, id, effectUpdated, safe.Text{})
 	out.Did, out.Plan = did.Did, onePlanJSON(plan)
 	if did.Read.ID != "" {
-		j := oneReadJSON(did.Read)
+		j := readJSON(did.Read)
 		out.Read = &j
 	}
 	wrong := func(code, message, hint string) {

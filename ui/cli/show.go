@@ -51,8 +51,7 @@ func (a *app) show(ctx context.Context, id string) error {
 	}
 	v := see(a.policyToLookBy(), rec)
 	v.Events = events
-	data := showJSON{asJSON(v), attemptsJSON(rec.Attempts), readsJSON(rec.Reads), grantsJSON(rec.Grants), each(events, oneEventJSON)}
-	return a.done("", data, func(w *safe.Writer) { writeTicket(w, v) })
+	return a.done("", historyJSON(v), func(w *safe.Writer) { writeTicket(w, v) })
 }
 
 // read finds one operation by its id, as its writer wrote it, or the beginning of

@@ -25,7 +25,7 @@ import (
 
 // budget is how much of each part a user may have to learn at most. A number only goes down.
 var budget = map[string]int{
-	"commands": 48, "options": 161, "exit codes": 10, "error codes": 49, "problems": 16, "filter words": 20, "policy words": 110, "JSON fields": 78, "metrics": 16,
+	"commands": 48, "options": 161, "exit codes": 10, "error codes": 49, "problems": 16, "filter words": 20, "policy words": 110, "JSON fields": 77, "metrics": 16,
 }
 
 // What people and scripts can name is in one golden file, and no part of it grows unseen.
@@ -58,7 +58,7 @@ func TestTheSurfaceIsHeld(t *testing.T) {
 	var schema any
 	need.OK(t, json.Unmarshal(policy.Schema(), &schema))
 	surface["policy words"] = propertiesOf(schema)
-	for name, of := range map[string]any{"list": operationJSON{}, "show": showJSON{}, "log": eventJSON{}} {
+	for name, of := range map[string]any{"list": operationJSON{}, "show": showJSON{}, "log": ledger.Event{}} {
 		for _, f := range reflect.VisibleFields(reflect.TypeOf(of)) { // also those of what it embeds
 			if field, _, _ := strings.Cut(f.Tag.Get("json"), ","); field != "" && field != "-" {
 				surface["JSON fields"] = append(surface["JSON fields"], name+" "+field)

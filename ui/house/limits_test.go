@@ -68,7 +68,7 @@ var long = map[string]int{
 	"reconcile":               10,
 	"reconcile/drill":         6,
 	"ui/act":                  4,
-	"ui/cli":                  134,
+	"ui/cli":                  129,
 	"ui/clients":              3,
 	"ui/console":              42,
 	"ui/console/ask":          17,
@@ -78,7 +78,7 @@ var long = map[string]int{
 	"ui/console/header":       4,
 	"ui/console/outage":       3,
 	"ui/console/prompt":       1,
-	"ui/console/table":        5,
+	"ui/console/table":        4,
 	"ui/safe":                 1,
 	"ui/ticket":               24,
 }

@@ -414,6 +414,6 @@ func (o Outage) Markdown() string {
 		at := func(t time.Time) string { return t.In(o.Zone).Format("2006-01-02 15:04:05 MST") }
 		fmt.Fprintf(&b, "- %s %s %s%s\n", at(e.At), markdown(Who(e.Actor.Name)), strings.ReplaceAll(e.Verb, "_", " "), markdown(Colon(Why(e, at))))
 	}
-	fmt.Fprintf(&b, "\nLook again: `indoubt list outage:%s`\n", o.ID)
+	fmt.Fprintf(&b, "\nLook again: `indoubt list outage:%s`\n", safe.Of(o.ID))
 	return safe.ExactLines(b.String()) // its parts are safe already
 }
