@@ -284,7 +284,7 @@ func TestHoldsAndTheirRelease(t *testing.T) {
 	}
 	need.Equal(t, b.json(0, args...).Effect, "noop", "again")
 	need.Equal(t, b.json(0, "hold", "--downstream", "stripe", "--reason", "longer").Effect, "updated", "replaced")
-	need.Contains(t, b.want(0, "show", id(1)), "maya holds downstream:stripe: longer")
+	need.Contains(t, b.want(0, "show", id(1)), "maya holds stripe since ", ": longer")
 	need.Equal(t, b.json(0, "release", "--downstream", "stripe", "--reason", "over").Effect, "updated")
 	need.Equal(t, b.json(0, "release", "--downstream", "stripe", "--reason", "over").Effect, "noop")
 	b.want(0, "hold", "--all", "--reason", "wrong amounts")

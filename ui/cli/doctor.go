@@ -16,10 +16,10 @@ import (
 func newDoctorCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "doctor", GroupID: groupCare,
-		Short: "Check the ledger, the policy, secrets and the clock",
+		Short: "Check the ledger, the policy and its secrets",
 		Long: `Check everything that indoubt stands on: the ledger (integrity, schema, home,
-file system, lock, permissions), the policy, the secrets it
-names, the clock, and when something was last written. Nothing is changed.
+file system, lock, permissions), the policy, the secrets that its checks need, and
+when something was last written. Nothing is changed.
 
 Exit 0: all is well, or only warnings; 1: something has failed.`,
 		Args: noArgs, ValidArgsFunction: cobra.NoFileCompletions,
@@ -66,7 +66,6 @@ func (x *examination) run(ctx context.Context) error {
 		x.where(ctx)
 	}
 	x.policy(ctx, s)
-	x.clock(ctx, s)
 	if s != nil {
 		x.lastWrites(ctx, s)
 	}
@@ -126,24 +125,6 @@ func (x *examination) where(ctx context.Context) {
 	}
 }
 
-// clock compares the machine's clock with the ledger's newest event: a clock
-// that was set back makes proofs of absence worthless.
-func (x *examination) clock(ctx context.Context, s ledger.Describer) {
-	now := x.a.clock()
-	if year := now.Year(); year < 2024 || year > 2100 {
-		x.say("clock", ledger.LevelFail, "it says "+clockTime(now), "set the clock")
-		return
-	}
-	if s != nil {
-		if info, err := s.Info(ctx); err == nil && info.LastWrite.After(now.Add(2*time.Second)) {
-			x.say("clock", ledger.LevelFail, fmt.Sprintf("it is %s behind the newest event of the ledger", ticket.Age(info.LastWrite.Sub(now))),
-				"set the clock; until then deadlines and proofs are wrong")
-			return
-		}
-	}
-	x.ok("clock", "%s", clockTime(now))
-}
-
 // lastWrites says when the ledger last heard of anything: silence is not health.
 func (x *examination) lastWrites(ctx context.Context, s ledger.Store) {
 	info, err := s.Info(ctx)
@@ -165,12 +146,6 @@ func (x *examination) lastWrites(ctx context.Context, s ledger.Store) {
 		level, do = ledger.LevelWarn, "silence is not health: check that the pipelines write to this ledger"
 	}
 	x.say("last write", level, ticket.Ago(now.Sub(info.LastWrite))+by, do)
-	if !info.LastError.IsZero() {
-		x.ok("last doubt", "%s", ticket.Ago(now.Sub(info.LastError)))
-	}
-	if counts, err := s.Counts(ctx, now); err == nil {
-		x.ok("operations", "%s in all, %s need you, %s checking, %s in flight", ledger.Count(counts.All), ledger.Count(counts.NeedsYou), ledger.Count(counts.Checking), ledger.Count(counts.InFlight))
-	}
 	if holds, err := s.Holds(ctx, now); err == nil {
 		for _, h := range holds {
 			x.say("hold", ledger.LevelWarn, fmt.Sprintf("%s holds %s: %s", h.Actor.Name, h.Scope, h.Reason), "indoubt release, when it is over")

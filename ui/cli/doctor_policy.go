@@ -3,15 +3,13 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"indoubt/ledger"
-	"indoubt/ledger/lazyregexp"
 	"indoubt/policy"
 	"indoubt/ui/ticket"
 )
@@ -24,7 +22,6 @@ func (x *examination) policy(ctx context.Context, s ledger.Store) {
 	if err != nil {
 		f := asFailure(err)
 		x.say("policy", ledger.LevelFail, firstLine(f.Message), firstLine(f.Hint))
-		x.secrets(path)
 		return
 	}
 	if p.Empty() {
@@ -45,46 +42,22 @@ func (x *examination) policy(ctx context.Context, s ledger.Store) {
 	for _, w := range p.Warnings() {
 		x.say("policy", ledger.LevelWarn, fmt.Sprintf("line %d: %s", w.Line, w.Message), w.Hint)
 	}
-	x.secrets(path)
+	x.secrets(p)
 	x.lags(ctx, s, p)
 }
 
-// secretName is a secret as the policy names it: a variable, or a file.
-var secretName = lazyregexp.New(`\benv\.([A-Za-z_][A-Za-z0-9_]*)|\bfile\(\s*"([^"]+)"\s*\)`)
-
-// secrets looks whether what the policy names is there, without reading it.
-func (x *examination) secrets(path string) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return
-	}
-	seen, there := map[string]bool{}, 0
-	for _, line := range strings.Split(string(text), "\n") {
-		if strings.HasPrefix(strings.TrimSpace(line), "#") {
-			continue
-		}
-		for _, m := range secretName.FindAllStringSubmatch(line, -1) {
-			variable, file := m[1], m[2]
-			if seen[m[0]] {
-				continue
-			}
-			seen[m[0]] = true
-			f, err := os.Open(file)
-			switch {
-			case file != "" && err != nil:
-				x.say("secrets", ledger.LevelFail, short(file)+" cannot be read: what needs it cannot be checked or sent", "check that the file is there and readable by this user")
-			case file != "":
-				f.Close()
-				there++
-			case x.a.env(variable) == "":
-				x.say("secrets", ledger.LevelFail, variable+" is not set: what needs it cannot be checked or sent", "export "+variable+" before starting indoubt")
-			default:
-				there++
-			}
+// secrets looks whether what the checks of a policy need is there.
+func (x *examination) secrets(p *policy.Policy) {
+	lacks := map[string]bool{}
+	for _, name := range p.Kinds() {
+		k, secret := p.Kind(name), (*policy.MissingSecretError)(nil)
+		if k.Read != nil && errors.As(k.Read.Lacks(), &secret) && !lacks[secret.Name] {
+			lacks[secret.Name] = true
+			x.say("secrets", ledger.LevelFail, secret.Name+" is missing: what needs it cannot be checked or sent", "give it to whoever starts indoubt")
 		}
 	}
-	if there > 0 {
-		x.ok("secrets", "%d of %d there", there, len(seen))
+	if len(lacks) == 0 {
+		x.ok("secrets", "those that checks need are there")
 	}
 }
 

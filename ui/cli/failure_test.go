@@ -77,7 +77,7 @@ func (b *bench) failing(exit int, code string, args ...string) *errorJSON {
 
 func TestNoLedgerIsNoAllClear(t *testing.T) {
 	b := newBench(t)
-	for _, args := range [][]string{nil, {"list"}, {"show", id(1)}, {"log"}, {"confirm", id(1) + "@1", "--reason", "r"}, {"check"}, {"adopt"}, {"hold", "--all", "--reason", "r"}, {"0198c1de"}, {"source:billing", "--since", "30m"}} {
+	for _, args := range [][]string{nil, {"list"}, {"show", id(1)}, {"log"}, {"confirm", id(1) + "@1", "--reason", "r"}, {"check"}, {"adopt"}, {"hold", "--all", "--reason", "r"}, {"0198c1de"}, {"source:billing since:30m"}} {
 		e := b.failing(3, "no_ledger", args...)
 		need.That(t, strings.HasPrefix(e.Message, "No ledger at ") && strings.HasSuffix(e.Message, " This is not an all-clear."), "%v", e.Message)
 		for _, way := range []string{"indoubt demo", "indoubt run --kind post", "indoubt init", "--ledger PATH / INDOUBT_LEDGER"} {

@@ -207,7 +207,10 @@ func held(holds []ledger.Hold) (lines []string) {
 // everything running.
 func (c holdCommand) covered(ctx context.Context, s ledger.Store, p *policy.Policy, scope ledger.HoldScope) ([]string, error) {
 	if downstream, ok := strings.CutPrefix(string(scope), "downstream:"); ok {
-		return c.kindsOf(ctx, s, p, downstream)
+		if p.Downstream(downstream) == nil {
+			return nil, usage(fmt.Sprintf("the policy has no downstream `%s`%s", downstream, meant(downstream, p.Downstreams())), "it has: "+strings.Join(p.Downstreams(), " "))
+		}
+		return act.KindsOf(ctx, s, c.clock(), scope, p.Kinds(), p.DownstreamOf)
 	}
 	kind, ok := strings.CutPrefix(string(scope), "kind:")
 	if !ok {
@@ -269,36 +272,4 @@ func standing(ctx context.Context, s ledger.Holds, scope ledger.HoldScope, now t
 		}
 	}
 	return nil, nil
-}
-
-// kindsOf are the kinds of a downstream: those the policy names, and those of
-// open operations that only a pattern of the policy covers.
-func (c holdCommand) kindsOf(ctx context.Context, s ledger.Lister, p *policy.Policy, downstream string) ([]string, error) {
-	if p.Downstream(downstream) == nil {
-		return nil, usage(fmt.Sprintf("the policy has no downstream `%s`%s", downstream, meant(downstream, p.Downstreams())), "it has: "+strings.Join(p.Downstreams(), " "))
-	}
-	names := p.Kinds()
-	for _, tab := range openTabs {
-		after := ""
-		for {
-			page, err := s.Page(ctx, ledger.Query{Tab: tab, Now: c.clock(), After: after, Limit: 1000})
-			if err != nil {
-				return nil, err
-			}
-			for _, row := range page.Rows {
-				names = append(names, row.Kind)
-			}
-			if after = page.Next; after == "" {
-				break
-			}
-		}
-	}
-	var out []string
-	for _, name := range names {
-		if p.DownstreamOf(name) == downstream && !slices.Contains(out, name) {
-			out = append(out, name)
-		}
-	}
-	slices.Sort(out)
-	return out, nil
 }

@@ -304,7 +304,7 @@ func TestI9_WhatWasLostAndSentAgainIsListed(t *testing.T) {
 	out := b.want(0, "list", "lane:conflict")
 	need.That(t, strings.Contains(out, "lost@2") && !strings.Contains(out, "again@"), "%s", out)
 	out = b.want(0, "show", "lost")
-	for _, want := range []string{"r-lost", "later on the same target: again", "receipt r-again", "was sent beside again (r-again)"} {
+	for _, want := range []string{"r-lost", "overtaken by: post the report", "receipt r-again", "was sent beside again (r-again)"} {
 		need.Contains(t, out, want)
 	}
 	b.want(0, "ack", "lost@2", "--truth", "both_wanted", "--reason", "both went out")

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,26 +12,18 @@ import (
 	"github.com/spf13/cobra"
 
 	"indoubt/ledger"
+	"indoubt/ui/console/detail"
+	"indoubt/ui/console/draw"
 	"indoubt/ui/safe"
-	"indoubt/ui/ticket"
 )
 
 func newShowCommand(a *app) *cobra.Command {
-	cmd := &cobra.Command{
+	return &cobra.Command{
 		Use: "show ID", GroupID: groupLook,
 		Short: "Show one operation: what was meant, what was seen, what is known, what to do",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if err := someArgs("an id")(cmd, args); err != nil {
-				return err
-			}
-			return maxArgs(1)(cmd, args)
-		},
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.show(cmd.Context(), args[0])
-		},
+		Args:  exactly("an id"), ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, args []string) error { return a.show(cmd.Context(), args[0]) },
 	}
-	return cmd
 }
 
 // maxEvents bounds how much history one command prints.
@@ -51,7 +44,12 @@ func (a *app) show(ctx context.Context, id string) error {
 	}
 	v := see(a.policyToLookBy(), rec)
 	v.Events = events
-	return a.done("", historyJSON(v), func(w *safe.Writer) { writeTicket(w, v) })
+	return a.done("", historyJSON(v), func(w *safe.Writer) {
+		f := &draw.Frame{Theme: &draw.Theme{}, Now: v.Now, Zone: v.Zone}
+		for _, line := range detail.Lines(f, v, cmp.Or(a.width(), whole), 0) {
+			fmt.Fprintln(w, strings.TrimRight(line, " "))
+		}
+	})
 }
 
 // read finds one operation by its id, as its writer wrote it, or the beginning of
@@ -82,106 +80,6 @@ func cutVersion(arg string) (id string, version int64, given bool) {
 		}
 	}
 	return arg, 0, false
-}
-
-// writeTicket prints one operation the way a person tells it.
-func writeTicket(w *safe.Writer, v ticket.Ticket) {
-	o := v.Record.Operation
-	say := safe.Say
-	line := func(head string, text safe.Text) {
-		if !text.Empty() {
-			w.Printf("%-8s %s\n", head, text)
-		}
-	}
-	title := v.Title()
-	if title.Empty() {
-		title = say("%s %s", o.Kind, o.Key)
-	}
-	w.Printf("%s\n%s@%d\n\n", title, o.ID, o.Version)
-	line("STATE", say("%s, %s, last changed %s by %s", string(v.State()), ticket.Lane(v.Lane()), clockTime(o.UpdatedAt), ticket.Who(o.Actor)))
-	line("", safe.Of(o.Reason))
-	if o.Conflict != ledger.NoConflict {
-		line("!", say("%s: %s", ticket.Conflict(o.Conflict), o.ConflictNote))
-	}
-	if v.Row.Parked(v.Now) {
-		line("PARKED", say("until %s", clockTime(o.ParkedUntil)))
-	}
-	if h := v.Record.HeldBy(); h != nil {
-		line("HOLD", say("%s holds %s: %s", ticket.Who(h.Actor.Name), string(h.Scope), h.Reason))
-	}
-	line("KIND", v.Kind())
-	line("TARGET", v.Target())
-	line("SOURCE", ticket.Source(o.Source))
-	line("SESSION", safe.Of(o.Session))
-	line("KEY", safe.Of(o.KeyToSend()))
-	if o.Token != "" {
-		sent := "not known to have been sent"
-		if o.TokenSent {
-			sent = "sent along"
-		}
-		line("TOKEN", say("%s (%s)", o.Token, sent))
-	}
-	line("RECEIPT", ticket.List(o.Receipts))
-	line("LINK", safe.Of(v.Facts.Link))
-	if o.Command != nil {
-		line("COMMAND", safe.Of(strings.Join(o.Command.Argv, " ")))
-	}
-	writeInput(w, o)
-
-	w.Println()
-	writeAdvice(line, v)
-	w.Printf("\nSEEN\n")
-	for _, e := range ticket.Unnamed(v.Timeline()) {
-		w.Println(say("  %s  %-10s %s", clockTime(e.At), e.Who, v.Says(e)))
-	}
-	for _, r := range v.Record.Related {
-		how := "earlier"
-		if r.Overtook {
-			how = "later"
-		}
-		line("RELATED", say("%s on the same target: %s %s", how, r.ID, v.Other(r)))
-	}
-}
-
-func writeInput(w *safe.Writer, o ledger.Operation) {
-	if gone := o.Gone(); gone != "" {
-		w.Printf("%-8s %s: what it said is not kept, and it cannot be sent from here\n", "GONE", gone)
-		return
-	}
-	lines := ticket.Input(o.Input)
-	if len(lines) == 0 {
-		return
-	}
-	w.Println(safe.Say("%-8s %s", "INPUT", safe.Join(lines, "\n         ")))
-	if o.Redacted {
-		w.Printf("%-8s parts of it are kept as digests only: it cannot be sent from here\n", "")
-		if o.Command != nil {
-			w.Printf("%-8s next time, name its secrets: indoubt run --expand NAME -- … '${NAME}'\n", "")
-		}
-	}
-}
-
-// writeAdvice tells what is known, what it costs and what to do.
-func writeAdvice(line func(head string, text safe.Text), v ticket.Ticket) {
-	known, _ := v.Known()
-	line("KNOWN", known)
-	if v.Lane() == ledger.LaneResolved {
-		return
-	}
-	line("PRICE", safe.Say("twice %s, never %s", ticket.FullCost(v.Record.Pricing.Duplicate), ticket.FullCost(v.Record.Pricing.Miss)))
-	line("", v.Price(whole))
-	if a := v.Facts.Advice; a.Verb != "" {
-		line("DO", safe.Say("%s: %s", a.Verb, a.Reason))
-	}
-	if c, _ := v.Clock(); c != safe.Say("–") {
-		line("CLOCK", c)
-	}
-	if v.Facts.Recognises != "" {
-		line("CHECK", safe.Say("recognises it by %s", v.Facts.Recognises))
-	}
-	if v.Facts.Pattern == "" {
-		line("POLICY", safe.Say("none for this kind: defaults apply, costs are guesses"))
-	}
 }
 
 // clockTime is a time in the reader's zone.

@@ -114,11 +114,13 @@ func (m *Root) carry(action dialog.Action) tea.Cmd {
 		return changeOutage(m, a.OutageChange, a.Title, safe.Say("%s: %s", a.Done, a.Title))
 	case ask.Hold:
 		a.ChangeID, a.Actor, a.CreatedAt = ledger.NewID(), actor, now
-		if a.Downstream != "" {
-			a.Kinds = m.o.policy().KindsOf(a.Downstream, a.Kind)
-		}
+		p := m.o.Policy()
 		return m.write(safe.Say("hold"), "", func(ctx context.Context) (safe.Text, error) {
-			return safe.Say("held: %s", ticket.Scope(a.Scope)), store.Hold(ctx, a.Hold)
+			var err error
+			if a.Kinds, err = act.KindsOf(ctx, store, now, a.Scope, p.Kinds(), p.DownstreamOf); err == nil {
+				err = store.Hold(ctx, a.Hold)
+			}
+			return safe.Say("held: %s", ticket.Scope(a.Scope)), err
 		})
 	case ask.Release:
 		change := ledger.NewID()

@@ -6,11 +6,11 @@ import (
 	"strings"
 
 	"indoubt/ledger"
+	"indoubt/policy"
 	"indoubt/ui/console/ask"
 	"indoubt/ui/console/dialog"
 	"indoubt/ui/console/draw"
 	"indoubt/ui/console/feed"
-	"indoubt/ui/console/header"
 	"indoubt/ui/console/prompt"
 	"indoubt/ui/safe"
 
@@ -71,7 +71,7 @@ func commands() []command {
 		}},
 		{spec("parked", "", "what is out of the way until a time"), tab(ledger.TabParked)},
 		{spec("policy", "", "which policy is in force, and what is wrong with the file"), func(m *Root, _ string) (tea.Cmd, error) {
-			m.show(policyDialog(m.o.policy()))
+			m.show(policyDialog(m.o.Policy(), m.o.PolicyProblem()))
 			return nil, nil
 		}},
 		{spec("quit", "", "leave"), func(m *Root, _ string) (tea.Cmd, error) { return m.quit(), nil }},
@@ -116,17 +116,16 @@ func (m *Root) command(run prompt.Run) tea.Cmd {
 }
 
 // policyDialog says which policy is in force, and what is wrong with the file.
-func policyDialog(p header.Policy) *dialog.Dialog {
+func policyDialog(p *policy.Policy, broken error) *dialog.Dialog {
 	d := &dialog.Dialog{Title: safe.Say("Policy")}
-	broken := p.Broken()
 	switch {
-	case broken != nil && p.None():
+	case broken != nil && p.Empty():
 		d.Warn("IN FORCE", "none: nothing is checked, costs are guesses")
-	case p.InForce == nil || p.None():
+	case p.Empty():
 		d.Warn("FILE", "none: nothing is checked, costs are guesses. `indoubt policy init` writes one")
 	default:
-		d.Add("FILE", "%s", p.InForce().Path())
-		d.Add("IN FORCE", "%s", draw.Cut(p.InForce().Digest(), 16))
+		d.Add("FILE", "%s", p.Path())
+		d.Add("IN FORCE", "%s", draw.Cut(p.Digest(), 16))
 	}
 	if broken != nil {
 		d.Warn("NOT TAKEN", "the file on disk is not what is worked by")

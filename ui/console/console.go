@@ -23,7 +23,6 @@ import (
 	"indoubt/policy"
 	"indoubt/reconcile"
 	"indoubt/ui/console/draw"
-	"indoubt/ui/console/header"
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/colorprofile"
@@ -75,16 +74,12 @@ type Options struct {
 // Themes are what a configuration may name.
 func Themes() []string { return draw.Themes }
 
-func (o *Options) policy() header.Policy {
-	return header.Policy{InForce: o.Policy, Problem: o.PolicyProblem}
-}
-
 // sentTo is where the policy in force sends each kind, nil without one.
 func (o *Options) sentTo() func(kind string) string {
-	if o.Policy == nil || o.policy().None() {
-		return nil
+	if p := o.Policy(); !p.Empty() {
+		return p.DownstreamOf
 	}
-	return o.Policy().DownstreamOf
+	return nil
 }
 
 // Run shows the console until it is left. It returns after every write that

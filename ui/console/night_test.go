@@ -162,7 +162,7 @@ func nightEngine(s ledger.Store) *fakeEngine {
 }
 
 var nightPolicy = func() *policy.Policy {
-	p, err := policy.Parse("policy.yaml", []byte("version: 1\ncurrency: USD\n"))
+	p, err := policy.Parse("policy.yaml", []byte("version: 1\ncurrency: USD\ndownstreams: { stripe: { base: https://api.stripe.com } }\nkinds: { stripe.charge: { downstream: stripe } }\n"))
 	if err != nil {
 		panic(err)
 	}

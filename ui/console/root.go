@@ -106,6 +106,9 @@ func newRoot(ctx context.Context, o Options) (*Root, error) {
 	if o.after == nil {
 		o.after = func(d time.Duration, msg tea.Msg) tea.Cmd { return tea.Tick(d, func(time.Time) tea.Msg { return msg }) }
 	}
+	if o.PolicyProblem == nil {
+		o.PolicyProblem = func() error { return nil }
+	}
 	if o.wait == nil {
 		o.wait = feed.Wait
 	}
@@ -369,8 +372,8 @@ func (m *Root) desk() ask.Case {
 }
 
 func (m *Root) header() *header.Header {
-	return &header.Header{Frame: &m.Frame, Snapshot: &m.feed.Snapshot, Policy: m.o.policy(), Path: m.o.LedgerPath, Banner: m.o.Banner, Actor: m.actor.Name,
-		ReadOnly: m.o.ReadOnly || m.feed.Info.ReadOnly, Checks: m.o.Engine != nil, Read: m.table.Read, Pricing: m.table.Unpriced(m.o.policy().Digest(), m.Now)}
+	return &header.Header{Frame: &m.Frame, Snapshot: &m.feed.Snapshot, Policy: m.o.Policy(), Broken: m.o.PolicyProblem(), Path: m.o.LedgerPath, Banner: m.o.Banner, Actor: m.actor.Name,
+		ReadOnly: m.o.ReadOnly || m.feed.Info.ReadOnly, Checks: m.o.Engine != nil, Read: m.table.Read, Pricing: m.table.Unpriced(m.o.Policy().Digest(), m.Now)}
 }
 
 func (m *Root) setTheme(name string) error {

@@ -26,12 +26,7 @@ var sendPacing = ledger.RunPace
 
 // hands are what a run's items are carried out with.
 func hands(m *Root) act.Hands {
-	h := act.Hands{Store: m.feed.Store, Actor: m.actor, Looks: func(kind string) ledger.Looks {
-		if p := m.o.policy(); !p.None() && p.InForce != nil {
-			return p.InForce().Kind(kind).Looks
-		}
-		return ledger.Looks{}
-	}}
+	h := act.Hands{Store: m.feed.Store, Actor: m.actor, Looks: func(kind string) ledger.Looks { return m.o.Policy().Kind(kind).Looks }}
 	if m.o.Engine != nil {
 		h.Engine = m.o.Engine
 	}
@@ -46,7 +41,7 @@ func (m *Root) start(a ask.Start) tea.Cmd {
 	}
 	record := ledger.DecisionRun{Verb: string(a.Verb), Actor: m.actor, CreatedAt: m.Now, Terms: ledger.RunTerms{Outage: a.OfOne(), Reason: a.Reason, Reference: a.Reference, Truth: a.Truth, Until: a.Until}}
 	if record.Sends() {
-		record.Canaries, record.Pace, record.Terms.Policy = ledger.RunCanaries, sendPacing, m.o.policy().Digest()
+		record.Canaries, record.Pace, record.Terms.Policy = ledger.RunCanaries, sendPacing, m.o.Policy().Digest()
 	}
 	m.run = act.New(m.feed.Store, record, items, hands(m).Step(record))
 	m.form = m.asking.form

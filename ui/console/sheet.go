@@ -9,6 +9,7 @@ import (
 	"indoubt/ui/console/outage"
 	"indoubt/ui/console/table"
 	"indoubt/ui/safe"
+	"indoubt/ui/ticket"
 )
 
 // place is what is on the screen, and the way to it.
@@ -89,6 +90,9 @@ type sheet struct {
 	below string // in the rule over the foot: rows that the list has out of sight
 }
 
+// told is what is known of the row under the cursor at this moment.
+func (s *sheet) told() ticket.Ticket { return s.brief.At(s.Now, s.Zone) }
+
 func (s *sheet) add(lines ...string) { s.lines = append(s.lines, lines...) }
 
 // list draws the list, with the detail of its row where there is room; esc is what Esc
@@ -135,9 +139,9 @@ func (s *sheet) list(t *table.Table, f *feed.Feed, h *header.Header, esc safe.Fo
 	case s.brief == nil:
 		s.add(s.window(nil, s.w, h1, 0)...)
 	case s.preview:
-		s.add(detail.Preview(s.Frame, s.brief, s.w, h1)...)
+		s.add(detail.Preview(s.Frame, s.told(), s.w, h1)...)
 	default:
-		s.add(s.window(detail.Pane(s.Frame, s.brief, s.w, h1), s.w, h1, 0)...)
+		s.add(s.window(detail.Pane(s.Frame, s.told(), s.w, h1), s.w, h1, 0)...)
 	}
 }
 
@@ -163,7 +167,7 @@ func (s *sheet) besideList(c *feed.Row) []string {
 		return nil
 	}
 	title := s.Strong.Render(" " + draw.Cut(s.brief.Title().String(), s.beside-2))
-	return append([]string{title, s.Warn.Render(draw.Cut(s.marks.String(), s.beside-1))}, detail.Pane(s.Frame, s.brief, s.beside, s.rows-1)...)
+	return append([]string{title, s.Warn.Render(draw.Cut(s.marks.String(), s.beside-1))}, detail.Pane(s.Frame, s.told(), s.beside, s.rows-1)...)
 }
 
 // whole draws one operation on the whole screen.
@@ -182,7 +186,7 @@ func (s *sheet) whole(t ledger.Tab) {
 	if s.full {
 		h = 0 // all of it
 	}
-	s.scrolling(detail.Lines(s.Frame, s.brief, s.w, h))
+	s.scrolling(detail.Lines(s.Frame, s.told(), s.w, h))
 }
 
 // scrolling adds a text that may be longer than the screen.

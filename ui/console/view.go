@@ -45,7 +45,7 @@ func (m *Root) draw() []string {
 		s.whole(m.table.Tab)
 	case onOutage:
 		if o := m.feed.Outage(m.outage.ID); o != nil {
-			s.add(s.window(m.outage.Lines(&m.Frame, &m.feed.Snapshot, o, m.o.policy().Currency(), m.w, s.room()), m.w, s.room(), 0)...)
+			s.add(s.window(m.outage.Lines(&m.Frame, &m.feed.Snapshot, o, m.o.Policy().Currency(), m.w, s.room()), m.w, s.room(), 0)...)
 		} else {
 			s.add(s.window([]string{" reading…"}, m.w, s.room(), 0)...)
 		}

@@ -34,11 +34,8 @@ type (
 		ledger.OutageChange
 		Done, Title safe.Text
 	}
-	// Hold stops sends; Downstream and Kind are what it was chosen from.
-	Hold struct {
-		ledger.Hold
-		Downstream, Kind string
-	}
+	// Hold stops sends.
+	Hold struct{ ledger.Hold }
 	// Release lifts a hold.
 	Release struct {
 		Scope  ledger.HoldScope
@@ -235,7 +232,7 @@ func (c Case) WouldHold() safe.Text {
 	}
 	choices, holds := holds(c)
 	for i, h := range holds {
-		if h.Downstream != "" {
+		if strings.HasPrefix(string(h.Scope), "downstream:") {
 			choices[i] = "downstream " + choices[i]
 		}
 	}

@@ -288,25 +288,24 @@ func (c Case) Release() *dialog.Dialog {
 
 // holds are the holds that may be chosen here, and what each is called.
 func holds(c Case) (choices []string, holds []Hold) {
-	add := func(choice string, h Hold) { choices, holds = append(choices, choice), append(holds, h) }
-	of := func(kind, down string) {
-		if down != "" {
-			add(down, Hold{Hold: ledger.Hold{Scope: ledger.HoldScope("downstream:" + down)}, Downstream: down, Kind: kind})
-		}
+	add := func(choice string, scope ledger.HoldScope) {
+		choices, holds = append(choices, choice), append(holds, Hold{ledger.Hold{Scope: scope}})
 	}
 	switch {
 	case c.Outage != nil:
-		if kind, ok := strings.CutPrefix(c.Outage.Scope, "kind:"); ok {
-			add("kind "+kind, Hold{Hold: ledger.Hold{Scope: ledger.HoldScope(c.Outage.Scope)}})
-		} else if len(c.Outage.Kinds) > 0 {
-			of(c.Outage.Kinds[0], strings.TrimPrefix(c.Outage.Scope, "downstream:"))
+		where := ticket.Scope(ledger.HoldScope(c.Outage.Scope)).String()
+		if strings.HasPrefix(c.Outage.Scope, "kind:") {
+			where = "kind " + where
 		}
+		add(where, ledger.HoldScope(c.Outage.Scope))
 	case c.Brief != nil:
 		t := c.told()
-		add("kind "+t.Row.Kind, Hold{Hold: ledger.Hold{Scope: ledger.HoldScope("kind:" + t.Row.Kind)}})
-		of(t.Row.Kind, t.Facts.Downstream)
+		add("kind "+t.Row.Kind, ledger.HoldScope("kind:"+t.Row.Kind))
+		if down := t.Facts.Downstream; down != "" {
+			add(down, ledger.HoldScope("downstream:"+down))
+		}
 	}
-	add("everything", Hold{Hold: ledger.Hold{Scope: "all"}})
+	add("everything", "all")
 	return choices, holds
 }
 

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"indoubt/ui/console/draw"
-	"indoubt/ui/console/feed"
 	"indoubt/ui/ticket"
 
 	"indoubt/ledger"
@@ -25,10 +24,6 @@ type page struct {
 	t     ticket.Ticket
 	w     int
 	lines []string
-}
-
-func newPage(f *draw.Frame, b *feed.Brief, w int) *page {
-	return &page{Frame: f, t: b.At(f.Now, f.Zone), w: w}
 }
 
 func (p *page) gap() { p.lines = append(p.lines, "") }
@@ -55,23 +50,13 @@ func (p *page) tell(name string, paint draw.Paint, format safe.Format, args ...a
 	}
 }
 
-// pair adds one line with a second text at the right where it fits.
-func (p *page) pair(name string, text, second safe.Text) {
-	if room := p.w - label - 2 - draw.Width(text.String()); !second.Empty() && draw.Width(second.String()) < room {
-		p.lines = append(p.lines, p.Faint.Render(" "+draw.Left(name, label-1))+text.String()+draw.Spaces(room-draw.Width(second.String()))+p.Faint.Render(second.String()))
-		return
-	}
-	p.say(name, p.Text, text)
-	p.tell("", p.Faint, "%s", second)
-}
-
 // Pane is what decides about one operation, beside or under the list. Where it has more
 // than h lines, and h is not 0, what was seen is shortened so that the advice is among
 // them.
-func Pane(f *draw.Frame, b *feed.Brief, w, h int) []string { return decides(f, b, w, h).lines }
+func Pane(f *draw.Frame, t ticket.Ticket, w, h int) []string { return decides(f, t, w, h).lines }
 
-func decides(f *draw.Frame, b *feed.Brief, w, h int) *page {
-	p := newPage(f, b, w)
+func decides(f *draw.Frame, t ticket.Ticket, w, h int) *page {
+	p := &page{Frame: f, t: t, w: w}
 	p.meant()
 	p.gap()
 	from := len(p.lines)
@@ -88,8 +73,8 @@ func decides(f *draw.Frame, b *feed.Brief, w, h int) *page {
 }
 
 // Lines is all that is known about one operation: what decides, then what it is made of.
-func Lines(f *draw.Frame, b *feed.Brief, w, h int) []string {
-	p := decides(f, b, w, h)
+func Lines(f *draw.Frame, t ticket.Ticket, w, h int) []string {
+	p := decides(f, t, w, h)
 	o := &p.t.Record.Operation
 	p.gap()
 	clocks, ticks := p.t.Clocks()
@@ -100,7 +85,7 @@ func Lines(f *draw.Frame, b *feed.Brief, w, h int) []string {
 	}
 	p.say("POLICY", p.Text, p.t.Policy())
 	p.gap()
-	p.tell("ID", p.Faint, "%s  version %d", o.ID, o.Version)
+	p.tell("ID", p.Faint, "%s@%d", o.ID, o.Version)
 	p.tell("KEY", p.Faint, "%s", cmp.Or(o.KeyToSend(), "none"))
 	token := safe.Of(cmp.Or(o.Token, "none"))
 	if o.Token != "" && !o.TokenSent {
@@ -110,12 +95,19 @@ func Lines(f *draw.Frame, b *feed.Brief, w, h int) []string {
 	if known, _ := p.t.Known(); !strings.Contains(known.String(), ticket.List(o.Receipts).String()) {
 		p.tell("RECEIPT", p.Text, "%s", ticket.List(o.Receipts))
 	}
+	p.tell("LINK", p.Faint, "%s", p.t.Facts.Link)
+	if o.Command != nil {
+		p.tell("COMMAND", p.Faint, "%s", strings.Join(o.Command.Argv, " "))
+	}
 	for i, line := range inputLines(o.Input) {
 		name := ""
 		if i == 0 {
 			name = "INPUT"
 		}
 		p.say(name, p.Faint, line)
+	}
+	if o.Redacted {
+		p.say("", p.Warn, safe.Say("parts of it are kept as digests only: it cannot be sent from here"))
 	}
 	return p.lines
 }
@@ -144,7 +136,7 @@ func (p *page) meant() {
 	if !o.RedactedAt.IsZero() {
 		p.tell("GONE", p.Warn, "redacted by %s at %s: what it said is not kept", ticket.Who(o.RedactedBy), p.Moment(o.RedactedAt))
 	}
-	p.pair("MEANT", p.t.Title(), ticket.Source(o.Source))
+	p.tell("MEANT", p.Text, "%s · %s", p.t.Title(), ticket.Source(o.Source))
 	if target := p.t.Target(); !target.Empty() {
 		p.tell("", p.Text, "on %s", target)
 	}

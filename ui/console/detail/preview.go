@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"indoubt/ui/console/draw"
-	"indoubt/ui/console/feed"
 	"indoubt/ui/safe"
 	"indoubt/ui/ticket"
 )
@@ -20,8 +19,8 @@ type part struct {
 
 // Preview is the detail in h lines, for a screen without room for more. What
 // is left over is shared by what decides: the advice first, then what is known.
-func Preview(f *draw.Frame, b *feed.Brief, w, h int) []string {
-	p := newPage(f, b, w)
+func Preview(f *draw.Frame, t ticket.Ticket, w, h int) []string {
+	p := &page{Frame: f, t: t, w: w}
 	o := &p.t.Record.Operation
 	head := []safe.Text{p.t.Kind()}
 	if c := ticket.ErrorClass(o.ErrorClass); c != "" {

@@ -24,7 +24,8 @@ import (
 type Header struct {
 	*draw.Frame
 	*feed.Snapshot
-	Policy   Policy
+	Policy   *policy.Policy
+	Broken   error  // why the file on disk is not in force
 	Path     string // of the ledger
 	Banner   string // said first, for a demonstration
 	Actor    string
@@ -32,64 +33,6 @@ type Header struct {
 	Checks   bool // this console has an engine
 	Read     bool // the list was read once
 	Pricing  bool // rows have other prices than the sums: an engine is to price them anew
-}
-
-// Policy is what the header asks of the policy in force.
-type Policy struct {
-	InForce func() *policy.Policy
-	Problem func() error // why the file on disk is not in force
-}
-
-// Currency is the policy's, or "".
-func (p Policy) Currency() string {
-	if p.InForce != nil {
-		if q := p.InForce(); q != nil {
-			return q.Currency()
-		}
-	}
-	return ""
-}
-
-// Digest is that of the policy in force, or "".
-func (p Policy) Digest() string {
-	if p.InForce != nil {
-		if q := p.InForce(); q != nil {
-			return q.Digest()
-		}
-	}
-	return ""
-}
-
-// None reports whether nothing is said of any kind.
-func (p Policy) None() bool {
-	if p.InForce == nil {
-		return false
-	}
-	q := p.InForce()
-	return q == nil || q.Empty()
-}
-
-// Broken is why the file on disk is not in force, or nil.
-func (p Policy) Broken() error {
-	if p.Problem == nil {
-		return nil
-	}
-	return p.Problem()
-}
-
-// KindsOf are the kinds of a downstream that the policy names, and one more.
-func (p Policy) KindsOf(downstream, kind string) []string {
-	out := []string{kind}
-	if p.InForce == nil || p.InForce() == nil {
-		return out
-	}
-	q := p.InForce()
-	for _, name := range q.Kinds() {
-		if name != kind && q.DownstreamOf(name) == downstream {
-			out = append(out, name)
-		}
-	}
-	return out
 }
 
 // item is one thing the header says, in words that may be shortened. Where room
@@ -199,7 +142,7 @@ func (h *Header) items(w int) []item {
 	case h.Lost != nil: // nothing is checked, and STALE says why
 	case !h.Checks:
 		add(8, 1, th.Warn, safe.Say("checks: none from here"), safe.Say("no checks"))
-	case h.Policy.None():
+	case h.Policy.Empty():
 		add(8, 1, th.Warn, safe.Say("no checks"), safe.Text{})
 	case h.Looks: // said where states are
 	case h.ReadOnly || h.Info.Copied != "":
@@ -248,7 +191,7 @@ func (h *Header) risks(add func(weight, line int, p draw.Paint, long, short safe
 	if atStake > 0 {
 		add(2, 0, th.Warn, safe.Say("%s at stake", h.money(atStake)), safe.Say("%s at stake", ticket.Money(atStake)))
 	}
-	if c.ByWord > 0 && c.Loss == 0 && !h.Policy.None() { // without a policy there are guesses only
+	if c.ByWord > 0 && c.Loss == 0 && !h.Policy.Empty() { // without a policy there are guesses only
 		add(2, 0, th.Warn, safe.Say("%s priced in words", ledger.Count(c.ByWord)), safe.Text{})
 	}
 	switch {
@@ -348,9 +291,9 @@ func (h *Header) states(add func(weight, line int, p draw.Paint, long, short saf
 		at := h.Info.SteppedAt.In(h.Zone).Format("15:04")
 		add(4, 1, th.Warn, safe.Say("CLOCK SET %s by %s at %s", way, ticket.Age(step.Abs()), at), safe.Say("CLOCK SET %s", at))
 	}
-	if err := h.Policy.Broken(); err != nil {
+	if h.Broken != nil {
 		add(4, 1, th.Warn, safe.Say("POLICY NOT TAKEN: :policy says why"), safe.Say("POLICY NOT TAKEN"))
-	} else if h.Policy.None() {
+	} else if h.Policy.Empty() {
 		add(4, 1, th.Warn, safe.Say("No policy: nothing is checked, costs are guesses"), safe.Say("NO POLICY"))
 	}
 }

@@ -63,8 +63,8 @@ func (h *Header) Nothing(tab ledger.Tab, filter string, w int) []string {
 		say(h.Faint, "Nothing here yet.")
 	}
 	switch {
-	case !h.Policy.None() || !h.Read:
-	case h.Policy.Broken() != nil:
+	case !h.Policy.Empty() || !h.Read:
+	case h.Broken != nil:
 		say(h.Text, "")
 		say(h.Warn, "The policy file is broken: nothing is checked, costs are guesses.")
 		say(h.Faint, ":policy says why.")

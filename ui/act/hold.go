@@ -1,0 +1,28 @@
+package act
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"indoubt/ledger"
+)
+
+// KindsOf are the kinds that a hold on a downstream covers, of those that the policy names
+// and those that the ledger knows; sentTo says where the policy sends a kind.
+func KindsOf(ctx context.Context, s ledger.Statistics, now time.Time, scope ledger.HoldScope,
+	named []string, sentTo func(kind string) string) (out []string, err error) {
+	downstream, is := strings.CutPrefix(string(scope), "downstream:")
+	if !is {
+		return nil, nil
+	}
+	counts, err := s.StateCounts(ctx, now)
+	for _, kind := range append(slices.Clone(named), ledger.Each(counts, func(c ledger.StateCount) string { return c.Kind })...) {
+		if sentTo(kind) == downstream && !slices.Contains(out, kind) {
+			out = append(out, kind)
+		}
+	}
+	slices.Sort(out)
+	return out, err
+}
