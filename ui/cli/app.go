@@ -43,10 +43,10 @@ type app struct {
 	width    func() int // columns of the output, 0 when it is no terminal
 	stdin    io.Reader  // as given, for the console
 
-	ledgerPath, policyPath, as, theme string
-	readOnly                          bool
-	json                              bool   // one JSON object is printed
-	banner                            string // shown in the console's header
+	ledgerPath, policyPath, as string
+	readOnly                   bool
+	json                       bool   // one JSON object is printed
+	banner                     string // shown in the console's header
 
 	store ledger.Store
 	past  *reconcile.History // of the store: what the odds rest on
@@ -85,11 +85,6 @@ func isTerminal(stream any) bool {
 func (a *app) prepare(cmd *cobra.Command) error {
 	if a.program = cmd.Name(); !cmd.HasParent() {
 		a.program = "console"
-	}
-	switch a.theme {
-	case "auto", "light", "dark", "none":
-	default:
-		return usage(fmt.Sprintf("--theme %q is none of auto, light, dark, none", a.theme), "write --theme none for no colours")
 	}
 	if err := swallowed(cmd); err != nil {
 		return err

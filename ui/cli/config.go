@@ -20,7 +20,7 @@ import (
 // config is how a person wants the console to look.
 type config struct {
 	Theme string `yaml:"theme"`
-	Mouse *bool  `yaml:"mouse"`
+	Mouse bool   `yaml:"mouse"`
 }
 
 // configPath is where the configuration is.

@@ -11,11 +11,11 @@ import (
 
 func TestTheConfigurationIsTakenOrSaidToBeWrong(t *testing.T) {
 	cases := map[string]string{
-		"":                             "",
-		"theme: light\nmouse: false\n": "",
-		"theme: pink":                  `theme "pink" is none of auto, light, dark, none`,
-		"colour: dark":                 "colour",
-		"theme: [":                     "is not taken",
+		"":                            "",
+		"theme: light\nmouse: true\n": "",
+		"theme: pink":                 `theme "pink" is none of auto, light, dark, none`,
+		"colour: dark":                "colour",
+		"theme: [":                    "is not taken",
 	}
 	page := need.Blocks(t, "../README.md", "yaml")
 	need.That(t, len(page) == 1, "%d blocks", len(page))
@@ -31,7 +31,7 @@ func TestTheConfigurationIsTakenOrSaidToBeWrong(t *testing.T) {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		case want != "" && c.Theme != "":
 			t.Errorf("%q: half of it is taken: %+v", text, c)
-		case strings.HasPrefix(text, "theme: light") && (c.Theme != "light" || c.Mouse == nil || *c.Mouse):
+		case strings.HasPrefix(text, "theme: light") && (c.Theme != "light" || !c.Mouse):
 			t.Errorf("%q: %+v", text, c)
 		}
 	}

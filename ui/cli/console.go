@@ -110,9 +110,9 @@ func (c consoleCommand) fullScreen(ctx context.Context, args []string, filter st
 	wanted, trouble := readConfig(configPath(c.env))
 	trouble = errors.Join(why, trouble)
 	o := console.Options{
-		NoMouse: wanted.Mouse != nil && !*wanted.Mouse, Trouble: trouble,
+		Mouse: wanted.Mouse, Trouble: trouble,
 		Store: s, Policy: live.inForce, PolicyProblem: live.problem, Engine: engine,
-		Actor: c.actor(), AskName: c.sharedAccount(), ReadOnly: c.readOnly, Filter: filter, Theme: c.themeWanted(wanted), Clock: c.clock,
+		Actor: c.actor(), AskName: c.sharedAccount(), ReadOnly: c.readOnly, Filter: filter, Theme: wanted.Theme, Clock: c.clock,
 		LedgerPath: c.ledgerName(), Banner: c.banner, Shown: func() { close(engine.shown) }, Reopen: func(reads func(ledger.Store) error) (ledger.Store, error) {
 			s, err := c.open(ctx, toChange)
 			if errors.Is(err, ledger.ErrReadOnly) {
@@ -138,16 +138,4 @@ func (c consoleCommand) fullScreen(ctx context.Context, args []string, filter st
 	err = console.Run(ctx, o)
 	engine.end(context.WithoutCancel(ctx))
 	return err
-}
-
-// themeWanted is the theme by flag or by the configuration, or none where colours are not wanted at
-// all (https://no-color.org: any value counts).
-func (c consoleCommand) themeWanted(wanted config) string {
-	if c.theme == "auto" && c.env("NO_COLOR") != "" {
-		return "none"
-	}
-	if c.theme == "auto" {
-		return wanted.Theme
-	}
-	return c.theme
 }

@@ -279,7 +279,7 @@ func TestI11_NoHostileByteReachesATerminal(t *testing.T) {
 	outage, ran := known("SELECT id, '' FROM outage"), known("SELECT id, '' FROM ev WHERE about = 'run:' || id")
 	with := func(args ...string) []string { return append(args, why...) }
 	cases := map[string][][]string{
-		"":        {{"--json"}, {"state:uncertain", "--json"}, {one, "--json"}, {hostile, "--json"}, {"lst" + hostile}, {"--" + hostile}, {"--theme", hostile}, {"--policy", "/none/" + hostile, "list"}, {"--ledger", "/none/" + hostile, "list"}},
+		"":        {{"--json"}, {"state:uncertain", "--json"}, {one, "--json"}, {hostile, "--json"}, {"lst" + hostile}, {"--" + hostile}, {"--policy", "/none/" + hostile, "list"}, {"--ledger", "/none/" + hostile, "list"}},
 		"list":    {{}, {"--json"}, {"--all", "-o", hostile}, {"kind:a OR", "(" + hostile}, {"--limit", "3"}, {"kind:" + hostile}, {"state:" + hostile}, {"--all", "-o", "jsonl"}, {"--all", hostile}},
 		"show":    {{one}, {"019808a1-0002"}, {"019808a1-0003"}, {"019808a1-0004"}, {"019808a1-0005"}, {other}, {"019808a1-0007"}, {"019808a1-0008"}, {"019808a1-0009"}, {"019808a1-000d"}, {"019808a1-000e"}, {"019808a1"}, {hostile}, {}},
 		"report":  {{}, {"--since", "9d"}, {outage}},

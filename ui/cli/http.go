@@ -28,7 +28,7 @@ type httpFlags struct {
 	listen, upstream, source, scope, grace string
 	hosts                                  []string
 	maxBody                                int
-	requireKey, remote, quiet              bool
+	requireKey, remote                     bool
 }
 
 func newHTTPCommand(a *app) *cobra.Command {
@@ -73,7 +73,6 @@ On SIGTERM nothing new is taken; what is in flight may finish for --grace.`,
 	f.IntVar(&flags.maxBody, "max-body", roundtrip.DefaultMaxRequest>>20, "the longest body of a write, in MiB")
 	f.StringVar(&flags.grace, "grace", "10s", "how long what is in flight may finish after SIGTERM")
 	f.BoolVar(&flags.remote, "allow-remote", false, "listen beyond this machine: every client that reaches it can write to the upstream")
-	f.BoolVarP(&flags.quiet, "quiet", "q", false, "do not log each write on standard error")
 	return cmd
 }
 
@@ -93,7 +92,7 @@ func serveHTTP(ctx context.Context, a *app, flags httpFlags) error {
 	if err := listenable(flags.listen, flags.remote); err != nil {
 		return err
 	}
-	live, recorder, err := a.liveRecorder(ctx, a.source(flags.source))
+	live, recorder, err := a.liveRecorder(ctx, a.source(flags.source), "pipeline", nil)
 	if err != nil {
 		return err
 	}
@@ -105,7 +104,7 @@ func serveHTTP(ctx context.Context, a *app, flags httpFlags) error {
 	if itself(l.Addr(), upstream) {
 		return usage("--upstream is the address of this proxy itself", "name the server that the requests are for")
 	}
-	writes := &writeLog{a: a, live: live, quiet: flags.quiet}
+	writes := &writeLog{a: a, live: live}
 	proxy, err := httpproxy.New(httpproxy.Options{
 		Recorder: recorder, Upstream: upstream, Scope: flags.scope, RequireKey: flags.requireKey,
 		MaxRequest: int64(flags.maxBody) << 20, Hosts: flags.hosts, Report: writes.wrote,
@@ -138,9 +137,10 @@ func drain(errOut *safe.Writer, r *record.Recorder, grace time.Duration) {
 func (a *app) tell(line string) { a.errOut.Println("indoubt: " + firstLine(line)) }
 
 // liveRecorder is the recorder of a program that runs on, under the policy as
-// its file changes. A policy that cannot be read from the start stops it: it may name
-// what must not be stored.
-func (a *app) liveRecorder(ctx context.Context, source ledger.Source) (*livePolicy, *record.Recorder, error) {
+// its file changes; said is told of that, and role is what it is called where it has no
+// name. A policy that cannot be read from the start stops it: it may name what must not be
+// stored.
+func (a *app) liveRecorder(ctx context.Context, source ledger.Source, role string, said func(string)) (*livePolicy, *record.Recorder, error) {
 	if err := a.mayChange("record"); err != nil {
 		return nil, nil, err
 	}
@@ -151,9 +151,9 @@ func (a *app) liveRecorder(ctx context.Context, source ledger.Source) (*livePoli
 	if err := copied(ctx, store); err != nil {
 		return nil, nil, err
 	}
-	live := a.watchPolicy(ctx, nil)
+	live := a.watchPolicy(ctx, said)
 	return live, record.New(store, recordingRules(live.numbered), record.Options{
-		Actor: a.machine(source.Pipeline, osUser(), "pipeline"), Source: source, Clock: a.clock, Log: a.tell, Elsewhere: elsewhere(a), Renew: live.look,
+		Actor: a.machine(source.Pipeline, osUser(), role), Source: source, Clock: a.clock, Log: a.tell, Elsewhere: elsewhere(a), Renew: live.look,
 		Reader: readNow{a.guard(ctx, store, live)},
 	}), nil
 }
@@ -207,9 +207,8 @@ func itself(at net.Addr, upstream *url.URL) bool {
 
 // writeLog says on standard error what became of each write.
 type writeLog struct {
-	a     *app
-	live  *livePolicy
-	quiet bool
+	a    *app
+	live *livePolicy
 
 	mu     sync.Mutex
 	broken string // the problem with the policy file that was said last
@@ -226,9 +225,7 @@ func (l *writeLog) wrote(r roundtrip.Report) {
 		l.a.errOut.Println("warning: the last good policy stays: " + problem)
 	}
 	l.broken = problem
-	if !l.quiet {
-		l.a.errOut.Println(writeLine(time.Now(), r))
-	}
+	l.a.errOut.Println(writeLine(time.Now(), r))
 }
 
 // writeLine is one line of the log: what was asked, what became of it, and why.

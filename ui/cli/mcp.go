@@ -16,7 +16,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"indoubt/ledger/lazyregexp"
-	"indoubt/ledger/record"
 	"indoubt/ledger/record/mcpproxy"
 	"indoubt/ledger/wire/mcpwire"
 )
@@ -90,9 +89,11 @@ func (c mcpCommand) serve(ctx context.Context, argv []string, flags mcpFlags) er
 	if err := c.server(&o, argv, flags); err != nil {
 		return err
 	}
-	if err := c.record(ctx, &o, flags); err != nil {
+	said := func(line string) { c.errOut.Println("indoubt: " + line) }
+	if _, o.Recorder, err = c.liveRecorder(context.WithoutCancel(ctx), c.source(flags.source), "agent", said); err != nil {
 		return err
 	}
+	o.Store = c.store
 	if err := identify(&o, argv, flags); err != nil {
 		return err
 	}
@@ -214,23 +215,4 @@ func (c mcpCommand) header(flags mcpFlags) (http.Header, error) {
 		header.Add(name, value)
 	}
 	return header, nil
-}
-
-// record opens the ledger and wires the policy, as it changes, and the
-// reader in. A policy that cannot be read from the start stops it: it may name what
-// must not be stored.
-func (c mcpCommand) record(ctx context.Context, o *mcpproxy.Options, flags mcpFlags) error {
-	if err := c.mayChange("record"); err != nil {
-		return err
-	}
-	store, err := c.rules().ledger(ctx, toCreate)
-	if err != nil {
-		return err
-	}
-	live := c.watchPolicy(context.WithoutCancel(ctx), func(line string) { c.errOut.Println("indoubt: " + line) })
-	from := c.source(flags.source)
-	o.Store = store
-	o.Recorder = record.New(store, recordingRules(live.numbered), record.Options{Actor: c.machine(from.Pipeline, osUser(), "agent"), Source: from, Clock: c.clock, Log: c.tell, Elsewhere: elsewhere(c.app), Renew: live.look,
-		Reader: readNow{c.guard(ctx, store, live)}})
-	return nil
 }

@@ -117,5 +117,4 @@ func globalFlags(a *app, root *cobra.Command) {
 	f.StringVar(&a.as, "as", "", "your name in the history (INDOUBT_ACTOR)")
 	f.BoolVar(&a.readOnly, "read-only", false, "look only: change nothing, check nothing")
 	f.BoolVar(&a.json, "json", false, "print one JSON object")
-	f.StringVar(&a.theme, "theme", "auto", "colours of the console: auto, light, dark or none")
 }

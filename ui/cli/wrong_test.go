@@ -52,8 +52,6 @@ outage list extra
 runs resum x
 -x
 --nothing
---theme pink
---theme
 --ledger
 --ledger= list
 --ledger DIR/none.db list

@@ -178,9 +178,6 @@ func filtered(m *Root, a prompt.Show) tea.Cmd {
 	if a.Kept && m.typed {
 		m.own = a.Filter
 	}
-	if a.Kept {
-		m.known.Keep(a.Text)
-	}
 	return m.setFilter(a.Filter)
 }
 

@@ -2,10 +2,8 @@ package console
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 
-	"indoubt/ledger"
 	"indoubt/policy"
 	"indoubt/ui/console/ask"
 	"indoubt/ui/console/dialog"
@@ -40,54 +38,28 @@ type command struct {
 }
 
 func commands() []command {
-	spec := func(name, args, words string, choices ...string) prompt.Spec {
-		return prompt.Spec{Name: name, Args: args, Words: words, Choices: choices}
-	}
-	tab := func(t ledger.Tab) func(*Root, string) (tea.Cmd, error) {
-		return func(m *Root, _ string) (tea.Cmd, error) { return m.goTab(t), nil }
-	}
 	key := func(name string) func(*Root, string) (tea.Cmd, error) {
 		return func(m *Root, _ string) (tea.Cmd, error) { return m.pressBinding(name), nil }
 	}
 	return []command{
-		{spec("all", "", "every operation"), tab(ledger.TabAll)},
-		{spec("checking", "", "in doubt, with checks to come"), tab(ledger.TabChecking)},
-		{spec("filter", "TEXT", "show only what matches; empty: all"), func(m *Root, arg string) (tea.Cmd, error) {
-			f, err := ledger.ParseFilter(arg)
-			if err != nil {
-				return nil, err
-			}
-			return m.setFilter(f), nil
-		}},
-		{spec("flight", "", "attempts in flight"), tab(ledger.TabInFlight)},
-		{spec("help", "", "every key"), func(m *Root, _ string) (tea.Cmd, error) { return help(m), nil }},
-		{spec("hold", "", "stop every retry"), key(":hold")},
-		{spec("needs", "", "what needs you"), tab(ledger.TabNeedsYou)},
-		{spec("open", "ID", "one operation, by its id or the beginning of it"), func(m *Root, arg string) (tea.Cmd, error) {
+		{prompt.Spec{Name: "hold", Words: "stop every retry"}, key(":hold")},
+		{prompt.Spec{Name: "open", Args: "ID", Words: "one operation, by its id or the beginning of it"}, func(m *Root, arg string) (tea.Cmd, error) {
 			if arg == "" {
 				return nil, errors.New("open which one? An id, or four letters of its beginning")
 			}
 			return find(m.ctx, m.feed.Store, arg, nil), nil
 		}},
-		{spec("parked", "", "what is out of the way until a time"), tab(ledger.TabParked)},
-		{spec("policy", "", "which policy is in force, and what is wrong with the file"), func(m *Root, _ string) (tea.Cmd, error) {
+		{prompt.Spec{Name: "policy", Words: "which policy is in force, and what is wrong with the file"}, func(m *Root, _ string) (tea.Cmd, error) {
 			m.show(policyDialog(m.o.Policy(), m.o.PolicyProblem()))
 			return nil, nil
 		}},
-		{spec("quit", "", "leave"), func(m *Root, _ string) (tea.Cmd, error) { return m.quit(), nil }},
-		{spec("release", "", "let machines send again"), key(":release")},
-		{spec("runs", "", "bulk runs: what goes on, has stopped, is finished"), func(m *Root, _ string) (tea.Cmd, error) {
+		{prompt.Spec{Name: "quit", Words: "leave"}, key("q")},
+		{prompt.Spec{Name: "release", Words: "let machines send again"}, key(":release")},
+		{prompt.Spec{Name: "runs", Words: "bulk runs: what goes on, has stopped, is finished"}, func(m *Root, _ string) (tea.Cmd, error) {
 			return m.question(feed.Patience, told(m, ask.ListRuns{})), nil
 		}},
-		{spec("settled", "", "what is settled, newest first"), tab(ledger.TabSettled)},
-		{spec("sort", "loss|newest|oldest", "order of the list", "loss", "newest", "oldest"), func(m *Root, arg string) (tea.Cmd, error) {
-			switch o := ledger.Order(arg); o {
-			case ledger.OrderLoss, ledger.OrderNewest, ledger.OrderOldest:
-				return m.setOrder(o), nil
-			}
-			return nil, fmt.Errorf("no order %q: there are loss, newest, oldest", arg)
-		}},
-		{spec("theme", "auto|light|dark|none", "colours", draw.Themes...), func(m *Root, arg string) (tea.Cmd, error) { return nil, m.setTheme(arg) }},
+		{prompt.Spec{Name: "theme", Args: "auto|light|dark|none", Words: "colours", Choices: draw.Themes},
+			func(m *Root, arg string) (tea.Cmd, error) { return nil, m.setTheme(arg) }},
 	}
 }
 

@@ -54,7 +54,7 @@ type Options struct {
 	Filter        string // shown first
 	OpenID        string // opened first
 	Theme         string // auto, light, dark, none
-	NoMouse       bool   // the terminal keeps it: the wheel does not scroll
+	Mouse         bool   // it is taken from the terminal: the wheel scrolls
 	Trouble       error  // said when it opens
 	Clock         ledger.Clock
 	Location      *time.Location // of the times shown; nil: the machine's

@@ -74,7 +74,7 @@ func TestGoldenScreens(t *testing.T) {
 		{"help", []string{"?"}, sizes},
 		{"filter", []string{"/", "k", "i"}, sizes[:1]},
 		{"filter_fault", []string{"/", "x", ":", "1"}, sizes[:1]},
-		{"command", []string{":", "s"}, sizes[:1]},
+		{"command", []string{":", "r"}, sizes[:1]},
 		{"bulk", []string{"j", "space", "space", "space", "space", "P"}, sizes[:1]},
 	}
 	for _, s := range shots {

@@ -91,7 +91,7 @@ func moves() []binding {
 		{keys: []string{"ctrl+u", "pgup"}, show: "^u", words: "half a page up", group: groupMove, do: func(m *Root) tea.Cmd { return m.move(-max(m.table.Height/2, 1)) }},
 		{keys: []string{"ctrl+d", "pgdown"}, show: "^d", words: "half a page down", group: groupMove, do: func(m *Root) tea.Cmd { return m.move(max(m.table.Height/2, 1)) }},
 		{keys: []string{"g", "home"}, show: "g", words: "to the top", group: groupMove, do: by(-1 << 30)},
-		{keys: []string{"G", "end"}, show: "G", words: "to the bottom", group: groupMove, do: toEnd},
+		{keys: []string{"G", "end"}, show: "G", words: "to the last row that is loaded", group: groupMove, do: by(1 << 30)},
 		{keys: []string{"enter"}, show: "↵", first: true, words: "open the row: an outage, or the whole record", short: "open", group: groupMove, off: ask.Case.OffOpen, do: func(m *Root) tea.Cmd { enter(m); return nil }},
 		{keys: []string{"esc"}, show: "esc", first: true, words: "back one level", short: "back", group: groupMove, do: (*Root).back},
 		{keys: []string{"tab"}, show: "tab", words: "next list", group: groupMove, do: func(m *Root) tea.Cmd { return m.goTab(m.table.Beside(1, m.feed.Counts)) }},
@@ -114,13 +114,6 @@ func looks() []binding {
 		{keys: []string{":"}, show: ":", words: "command", short: "command", group: groupLook, do: func(m *Root) tea.Cmd { return m.ask(prompt.Command) }},
 		{keys: []string{"s"}, show: "s", words: "sort: lost if ignored, newest, oldest", group: groupLook, do: func(m *Root) tea.Cmd { return m.setOrder(m.table.NextOrder()) }},
 		{keys: []string{"."}, show: ".", words: "sort now", group: groupLook, do: func(m *Root) tea.Cmd { m.table.Settle(); return m.feed.Reload() }},
-		{keys: []string{"z"}, show: "z", words: "zoom: the list alone, or with its detail", group: groupLook, do: func(m *Root) tea.Cmd {
-			m.zoom = !m.zoom
-			if m.screen != onList {
-				descend(m, onList)
-			}
-			return nil
-		}},
 		{keys: []string{"p"}, show: "p", words: "the bulk run: pause it, look, go on, end it", short: "run", group: groupGo, off: ask.Case.OffRun, do: openOrPause},
 		{keys: []string{"?"}, show: "?", words: "help", short: "help", group: groupGo, do: func(m *Root) tea.Cmd { return help(m) }},
 		{keys: []string{"ctrl+l"}, show: "^l", words: "draw again", group: groupGo, do: func(m *Root) tea.Cmd { return tea.ClearScreen }},

@@ -25,12 +25,12 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// The wheel is taken from the terminal unless the configuration leaves it there.
+// The wheel is left to the terminal unless the configuration takes it.
 func TestTheMouseIsLeftToTheTerminal(t *testing.T) {
 	o := nightOptions()
-	for _, o.NoMouse = range []bool{false, true} {
-		if mode := newBench(t, 80, 24, o).m.View().MouseMode; (mode == tea.MouseModeNone) != o.NoMouse {
-			t.Errorf("with NoMouse %v the mode is %v", o.NoMouse, mode)
+	for _, o.Mouse = range []bool{false, true} {
+		if mode := newBench(t, 80, 24, o).m.View().MouseMode; (mode == tea.MouseModeNone) == o.Mouse {
+			t.Errorf("with Mouse %v the mode is %v", o.Mouse, mode)
 		}
 	}
 }
@@ -151,15 +151,11 @@ func TestPagesFollowTheCursor(t *testing.T) {
 	b.keys("j").shows("── 1,200, 200 loaded ↓ ──").keys("ctrl+d").m.table.MoveTo(199)
 	b.m.dirty = true
 	b.shows("↑190 above  1,200, 200 loaded ↓")
-	endAtMost = 400
-	t.Cleanup(func() { endAtMost = 5000 })
-	b.keys("G").shows("row 700, and there are more below: G goes on", "above  1,200, 700 loaded ↓", "post 600")
-	endAtMost = 5000
-	b.keys("G").shows("post 100", "↑1,190 above ──").hides("loaded", "below ↓")
+	b.keys("G").shows("above  1,200, 700 loaded ↓").keys("G", "G").shows("post 100", "↑1,190 above ──").hides("loaded", "below ↓")
 	if n := len(b.m.table.Items); n != 1200 {
 		t.Fatalf("%d rows at the end", n)
 	}
-	b.keys("X").shows("another row has just come under the cursor").wait(2*time.Second).keys("X").shows("It did not land?", "post 100").keys("esc")
+	b.keys("X").shows("It did not land?", "post 100").keys("esc")
 	s.put(doubt(5000, "x.post", "post new", "news", "02:50:00", "02:50:30", ledger.ClassTimeout, 0, amount(1), amount(1e5)))
 	b.send(feed.Changed{})
 	b.shows("↑1 new")
@@ -317,14 +313,14 @@ func TestFilterTabsAndCommands(t *testing.T) {
 	b.keys("esc")
 	need.Must(t, b.m.table.Filter.Text == "", "esc leaves the filter")
 	b.keys("/").text("nosuch:1").shows(`there is no filter field "nosuch"`).keys("enter").shows("no filter field").keys("esc")
-	b.keys(":").text("sort old").keys("tab", "enter")
+	b.keys("s", "s")
 	if b.m.table.Order() != ledger.OrderOldest {
 		t.Fatalf("sorted by %s", b.m.table.Order())
 	}
 	b.keys(":").text("theme none").keys("enter")
 	need.Must(t, b.m.Theme.Name == "none", "theme")
 	b.keys(":").text("theme pink").keys("enter").shows(`no theme "pink"`).keys("esc")
-	b.keys(":").text("settled").keys("enter").shows("charge cus_77a")
+	b.keys("4").shows("charge cus_77a")
 	b.keys(":").text("open "+id(2)).keys("enter").shows("MEANT", "charge cus_1QX")
 	b.keys("esc", "2").shows("charge cus_9f2").keys("tab").shows("charge cus_4Tz").keys("shift+tab").shows("charge cus_9f2")
 }
@@ -397,7 +393,7 @@ func TestEverySizeIsDrawn(t *testing.T) {
 			if size[0] > 1 && size[1] > 4 { // what the keys act on is on it
 				need.Contains(t, strings.Join(strings.Split(b.screen(), "\n")[4:], "\n"), "▌")
 			}
-			for _, k := range []string{"j", "enter", "esc", "R", "esc", "a", "pgdown", "esc", "?", "esc", "/", "x", "esc", ":", "esc", "z", "G", "enter", "2", "0"} {
+			for _, k := range []string{"j", "enter", "esc", "R", "esc", "a", "pgdown", "esc", "?", "esc", "/", "x", "esc", ":", "esc", "G", "enter", "2", "0"} {
 				b.keys(k)
 				lines := strings.Split(b.m.View().Content, "\n")
 				need.Must(t, size[1] <= 0 || len(lines) == size[1] || size[0] <= 0, "%d lines after %s", len(lines), k)
@@ -540,7 +536,6 @@ func TestMarksAreNamedWhereverTheyAreActedOn(t *testing.T) {
 
 func TestTheWheelScrolls(t *testing.T) {
 	b := nightBench(t, 80, 24)
-	need.Must(t, b.m.View().MouseMode != tea.MouseModeNone, "the terminal is not asked for the wheel")
 	down, up := tea.MouseWheelMsg{Button: tea.MouseWheelDown}, tea.MouseWheelMsg{Button: tea.MouseWheelUp}
 	b.send(down)
 	if got := b.m.table.At; got != 3 {

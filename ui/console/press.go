@@ -36,7 +36,7 @@ func (m *Root) press(msg tea.KeyPressMsg) tea.Cmd {
 	if m.Now.Sub(m.feed.LastKey) >= m.asking.hush {
 		m.asking.hush = 0
 	}
-	m.feed.LastKey, m.lastName, m.ending = m.Now, name, 0
+	m.feed.LastKey, m.lastName = m.Now, name
 	if m.toast.key {
 		m.toast.until = m.Now
 	}
@@ -147,42 +147,13 @@ func (m *Root) move(n int) tea.Cmd {
 	return nil
 }
 
-// endAtMost is how many rows one G reads: each look reads anew what is loaded.
-var endAtMost = 5000
-
-// toEnd goes to the last row of the list. A list is loaded in pages: it reads them until
-// there is no further one, or many are loaded, or another key is pressed.
-func toEnd(m *Root) tea.Cmd {
-	cmd := m.move(1 << 30)
-	if m.screen == onList {
-		m.ending = len(m.table.Items) + endAtMost
-	}
-	return tea.Batch(cmd, goOn(m))
-}
-
-// goOn is the next step to the end of the list.
-func goOn(m *Root) tea.Cmd {
-	if m.ending == 0 {
-		return nil
-	}
-	m.table.Bottom(m.Now)
-	next := m.table.Next
-	if next == "" || m.feed.Search.Unfinished() || len(m.table.Items) >= m.ending {
-		if m.ending = 0; next != "" && !m.feed.Search.Unfinished() {
-			m.say("row %s, and there are more below: G goes on, s sorts the other end to the top", ledger.Count(len(m.table.Items)))
-		}
-		return nil
-	}
-	return m.feed.More(next)
-}
-
 // notch is how many lines one step of the wheel moves.
 const notch = 3
 
 // wheel scrolls what is on top.
 func wheel(m *Root, button tea.MouseButton) tea.Cmd {
 	n := map[tea.MouseButton]int{tea.MouseWheelUp: -notch, tea.MouseWheelDown: notch}[button]
-	m.feed.LastKey, m.ending = m.Now, 0
+	m.feed.LastKey = m.Now
 	if d := m.dialogs.Top(); d != nil {
 		d.Scroll(n)
 		return nil

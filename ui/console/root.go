@@ -70,7 +70,6 @@ type Root struct {
 	lastName string // of a key
 	matched  bool   // the filter of the start was looked at for an outage
 	greeted  bool   // the demonstration has said what happened in it
-	ending   int    // G reads on to the end of the list, or until so many rows are loaded; 0: it does not
 	leaving  struct{ asked, told, ready bool }
 }
 
@@ -278,11 +277,10 @@ func (m *Root) hear(news feed.News) tea.Cmd {
 			return safe.Say("now %s, last changed %s by %s", ticket.State(r.StateAt(m.Now)), m.Moment(r.UpdatedAt), ticket.Who(r.Actor))
 		})
 	}
-	cmd := goOn(m)
 	if news.Page != nil {
-		cmd = tea.Batch(cmd, renew(m))
+		return renew(m)
 	}
-	return cmd
+	return nil
 }
 
 // tick comes once a second while something on the screen counts seconds, and

@@ -16,7 +16,6 @@ import (
 type place struct {
 	spot
 	trail []stop // from the first list to here
-	zoom  bool
 }
 
 // spot is one screen, and how far it is scrolled.
@@ -61,7 +60,7 @@ func (p *place) shape(w, h, items int) shape {
 	}
 	body = max(body, 0)
 	switch {
-	case p.zoom || h < 18:
+	case h < 18:
 		s.rows = body
 	case w >= 200: // as wide a list as a narrower screen has, and the detail beside it
 		s.listW = w * 3 / 5

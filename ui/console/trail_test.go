@@ -18,11 +18,10 @@ func TestEscGoesBackTheWayThatWasCome(t *testing.T) {
 		"help":    func(b *bench) { b.keys("?") },
 		"all":     func(b *bench) { b.keys("0") },
 		"needs":   func(b *bench) { b.keys("1") },
-		"zoom":    func(b *bench) { b.keys("z", "z") },
 		"filter":  func(b *bench) { b.keys("/").text(" charge").keys("enter").wait(time.Second) },
 		"command": func(b *bench) { b.keys(":").text("open " + id(9)).keys("enter").wait(time.Second) },
 	}
-	names := []string{"open", "down", "help", "all", "needs", "zoom", "filter", "command"}
+	names := []string{"open", "down", "help", "all", "needs", "filter", "command"}
 	where := func(b *bench) string {
 		s := here(b.m)
 		if s.screen == onOutage {

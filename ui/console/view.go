@@ -19,7 +19,7 @@ func (m *Root) View() tea.View {
 		m.Ticks = m.feed.Lost != nil
 		m.view = tea.NewView(strings.Join(m.draw(), "\n"))
 		m.view.AltScreen = true
-		if !m.o.NoMouse {
+		if m.o.Mouse {
 			m.view.MouseMode = tea.MouseModeCellMotion // for the wheel
 		}
 		m.view.WindowTitle = fmt.Sprintf("indoubt: %s need you", ledger.Count(m.feed.Counts.NeedsYou))

@@ -100,7 +100,7 @@ var schemes = map[string]scheme{
 	"light 16": {palette{"", "", "", "4", "2", "5", "1"}, palette{"7", "0", "0", "4", "0", "5", "1"}},
 }
 
-// Themes are what --theme and :theme take.
+// Themes are what :theme and the configuration take.
 var Themes = []string{"auto", "light", "dark", "none"}
 
 // NewTheme makes the styles of light, dark or none for a terminal that has few

@@ -60,7 +60,6 @@ type Line struct {
 	fault safe.Text
 	specs []Spec
 	known *Known
-	back  int // how many filters ago is shown; 0: none of them
 }
 
 // New is a prompt that begins with the filter that is shown, or with no command.
@@ -104,8 +103,6 @@ func (l *Line) Press(msg tea.KeyPressMsg) (action dialog.Action, closes bool) {
 		return nil, false
 	case "enter":
 		return l.enter()
-	case "up", "down":
-		return l.recall(map[string]int{"up": 1, "down": -1}[msg.String()]), false
 	}
 	before := l.input.Value()
 	dialog.Type(&l.input, msg)
@@ -124,25 +121,6 @@ func (l *Line) left() dialog.Action {
 		return Seek{l.was.Text}
 	}
 	return nil
-}
-
-// recall shows the filter used n before the one shown; the newest first.
-func (l *Line) recall(n int) dialog.Action {
-	if l.kind != Filter {
-		return nil
-	}
-	to := min(max(l.back+n, 0), len(l.known.Past))
-	if to == l.back {
-		return nil
-	}
-	l.back = to
-	text := ""
-	if to > 0 {
-		text = l.known.Past[len(l.known.Past)-to]
-	}
-	l.input.SetValue(safe.Of(text).String())
-	l.input.CursorEnd()
-	return l.typed()
 }
 
 // Paste enters text. It never presses a key.
@@ -239,8 +217,6 @@ func (l *Line) completions() []string {
 		switch {
 		case !more:
 			all = append(all, c.Name)
-		case c.Name == name && name == "filter":
-			return fitting(l.filterWords(word), word)
 		case c.Name == name && c.Choices != nil:
 			all, word = c.Choices, arg
 		}
@@ -293,27 +269,11 @@ func (l *Line) Lines(f *draw.Frame, w int) []string {
 	return []string{draw.Left(hint, w), draw.Left(f.Strong.Render(" "+string(l.kind))+strings.TrimRight(line, "_"), w)}
 }
 
-// Known is what a prompt offers: what the fields of a filter were seen to hold, and
-// the filters that were used, the newest last.
-type Known struct {
-	Past   []string
-	values map[string]map[string]bool
-}
+// Known is what a prompt offers: what the fields of a filter were seen to hold.
+type Known struct{ values map[string]map[string]bool }
 
 // Learned knows nothing yet.
 func Learned() *Known { return &Known{values: map[string]map[string]bool{}} }
-
-// mostPast is how many filters are remembered.
-const mostPast = 50
-
-// Keep remembers a filter as the newest.
-func (k *Known) Keep(text string) {
-	if text == "" {
-		return
-	}
-	k.Past = append(slices.DeleteFunc(k.Past, func(s string) bool { return s == text }), text)
-	k.Past = k.Past[max(len(k.Past)-mostPast, 0):]
-}
 
 // Learn remembers the values of rows, to offer them for a filter: those that can be
 // typed as they are shown.

@@ -240,11 +240,6 @@ func (l *Table) MoveTo(i int) {
 	l.Scroll()
 }
 
-// Bottom puts the cursor on the last row loaded, which may have come by itself.
-func (l *Table) Bottom(now time.Time) {
-	l.underHand(now, func() { l.MoveTo(len(l.Items) - 1) })
-}
-
 func (l *Table) MoveBy(n int) { l.MoveTo(l.At + n) }
 
 // Scroll keeps the cursor on the screen.
