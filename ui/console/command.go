@@ -49,10 +49,11 @@ func commands() []command {
 			}
 			return find(m.ctx, m.feed.Store, arg, nil), nil
 		}},
-		{prompt.Spec{Name: "policy", Words: "which policy is in force, and what is wrong with the file"}, func(m *Root, _ string) (tea.Cmd, error) {
-			m.show(policyDialog(m.o.Policy(), m.o.PolicyProblem()))
-			return nil, nil
-		}},
+		{prompt.Spec{Name: "policy", Words: "which policy is in force, and what is wrong with the file"},
+			func(m *Root, _ string) (tea.Cmd, error) {
+				m.show(policyDialog(m.o.Policy(), m.o.PolicyProblem()))
+				return nil, nil
+			}},
 		{prompt.Spec{Name: "quit", Words: "leave"}, key("q")},
 		{prompt.Spec{Name: "release", Words: "let machines send again"}, key(":release")},
 		{prompt.Spec{Name: "runs", Words: "bulk runs: what goes on, has stopped, is finished"}, func(m *Root, _ string) (tea.Cmd, error) {
