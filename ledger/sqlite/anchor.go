@@ -43,7 +43,7 @@ func filesAt(path string) (at files, err error) {
 }
 
 // displaced says that the files behind the path are not those of the ledger, so that what is
-// written may never be seen. It heals as soon as it is put right.
+// written may never be seen. It is over as soon as the files are put right.
 func displaced(path, why, do string) error {
 	return &Refusal{Code: "damaged", Path: path, After: " " + why, Do: do}
 }
@@ -87,7 +87,7 @@ func (was files) sameLog(now files) bool { return now.wal.is(was.wal) && now.shm
 
 func lostLog(path string) error {
 	return displaced(path, "had its log (-wal, -shm) removed or replaced while it was open",
-		"the program that has it open puts that right within seconds; if not, end those that have it open: fuser "+path)
+		"end those that have it open, as they end they write down what is in the old one: fuser "+path)
 }
 
 // anchored reports whether everything that is written is where the next one looks

@@ -170,8 +170,7 @@ func TestI1_AnOverwrittenFileTakesNoMore(t *testing.T) {
 	}
 }
 
-// A process that has the ledger open loses nothing when somebody removes the log
-// beside it: it writes what is in there into the file, and begins a new one.
+// A process whose log was removed or replaced records nothing more, and writes down what is in there when it ends.
 func TestI1_ARemovedLogLosesNothing(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
@@ -183,10 +182,6 @@ func TestI1_ARemovedLogLosesNothing(t *testing.T) {
 				need.OK(t, os.Remove(path+side))
 			}
 		}
-	}
-	firsts := []string{"here"}
-	if need.Soak { // who opens it elsewhere waits until a process that has nothing to do has noticed
-		firsts = append(firsts, "elsewhere")
 	}
 	for name, leave := range map[string]func(t *testing.T, path string){
 		"log":   remove("-wal"),
@@ -201,57 +196,23 @@ func TestI1_ARemovedLogLosesNothing(t *testing.T) {
 			need.OK(t, os.WriteFile(path+"-wal", nil, 0o600))
 		},
 	} {
-		for _, first := range firsts {
-			t.Run(name+", next write "+first, func(t *testing.T) {
-				t.Parallel()
-				path := filepath.Join(t.TempDir(), "ledger.db")
-				s := need.Get(Create(ctx, path, Options{}))(t)
-				told := []string{"a", "b"}
-				begin(t, s, withKey("a"))
-				begin(t, s, withKey("b"))
-				leave(t, path)
-				if first == "elsewhere" {
-					if ok, _ := elsewhere(t, path, "c"); ok {
-						told = append(told, "c")
-					}
-				}
-				begin(t, s, withKey("d"))
-				told = append(told, "d")
-				if _, err := s.Info(ctx); err != nil {
-					t.Errorf("it does not heal for readers: %v", err)
-				}
-				if ok, why := elsewhere(t, path, "e"); !ok {
-					t.Errorf("it does not heal for others: %s", why)
-				}
-				begin(t, s, withKey("f"))
-				need.OK(t, s.Close())
-				kept := keys(t, path)
-				for _, key := range append(told, "e", "f") {
-					need.That(t, kept[key], "%s was acknowledged and is lost; there: %v", key, kept)
-				}
-			})
-		}
-	}
-}
-
-// A process with nothing to do notices by itself, so that the next one that opens
-// the ledger is not kept out.
-func TestI1_AnIdleWriterPutsItsLogBack(t *testing.T) {
-	t.Parallel()
-	if runtime.GOOS != "linux" {
-		t.Skip("what is open cannot be removed, or it is refused until the processes end")
-	}
-	path := filepath.Join(t.TempDir(), "ledger.db")
-	s := need.Get(Create(ctx, path, Options{}))(t)
-	defer s.Close()
-	begin(t, s, withKey("a"))
-	need.OK(t, os.Remove(path+"-wal"))
-	need.OK(t, os.Remove(path+"-shm"))
-	s.tend() // as it does once a second
-	ok, why := elsewhere(t, path, "b")
-	need.Must(t, ok, "%s", why)
-	if kept := keys(t, path); !kept["a"] || !kept["b"] {
-		t.Errorf("lost: %v", kept)
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), "ledger.db")
+			s := need.Get(Create(ctx, path, Options{}))(t)
+			begin(t, s, withKey("a"))
+			begin(t, s, withKey("b"))
+			leave(t, path)
+			_, err := ledger.Begin(ctx, s, request(withKey("c")))
+			need.That(t, err != nil && strings.Contains(err.Error(), "had its log"), "begun: %v", err)
+			s.tend() // as it does once a second
+			need.OK(t, s.Close())
+			ok, why := elsewhere(t, path, "d")
+			need.Must(t, ok, "%s", why)
+			if kept := keys(t, path); !kept["a"] || !kept["b"] || kept["c"] || !kept["d"] {
+				t.Errorf("acknowledged and lost, or refused and there: %v", kept)
+			}
+		})
 	}
 }
 

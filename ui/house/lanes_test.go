@@ -34,7 +34,7 @@ var lanes = map[string]lane{
 	"ledger/record/httpproxy": {1, 0, 0},
 	"ledger/record/mcpproxy":  {1, 2, 0},
 	"ledger/record/roundtrip": {1, 0, 0},
-	"ledger/sqlite":           {16, 3, 0},
+	"ledger/sqlite":           {16, 2, 0},
 	"ledger/wire/mcpwire":     {0, 7, 0},
 	"ledger/wire/procgroup":   {0, 7, 0},
 	"reconcile":               {6, 3, 0},

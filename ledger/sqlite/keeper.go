@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -12,8 +11,7 @@ import (
 )
 
 // keeper looks once a second whether the files are still those in use, also where
-// nothing is written: what is only in a log that was removed goes into the ledger
-// before another process opens it.
+// nothing is written.
 type keeper struct {
 	stop  chan struct{}
 	ended sync.Once
@@ -57,7 +55,7 @@ func (k *keeper) end() {
 	}
 }
 
-// ready puts right what can be put right before a transaction. gone is why no caller
+// ready looks at the files before a transaction, and opens what is closed. gone is why no caller
 // may send because of it: the ledger is not where its path leads, and what has
 // happened is written down there all the same, because it may come back. The
 // caller holds the write lock. Errors: *Refusal, *DamagedError.
@@ -79,7 +77,10 @@ func (s *handle) ready() (gone, err error) {
 		return nil, err
 	}
 	if open && !was.sameLog(now) {
-		if err := s.mend(was, now); err != nil {
+		if s.writer != nil {
+			return nil, lostLog(s.path)
+		}
+		if err := s.disconnect(); err != nil {
 			return nil, err
 		}
 		open = false
@@ -114,40 +115,9 @@ func (s *handle) touched(was, now files) error {
 	return nil
 }
 
-// mend lets go of a log that is not beside the ledger any more. What is in there
-// goes into the ledger first, unless others have gone on without it.
-func (s *handle) mend(was, now files) error {
-	ours := now.shm.is(was.shm) // a process that opens the ledger without its index makes another one
-	switch {
-	case s.writer == nil:
-		return s.disconnect()
-	case now.wal.is(was.wal), now.wal.size > 0 && !ours:
-		return s.abandon()
-	case !now.wal.there() && (ours || !now.shm.there()): // it was not opened since
-	default:
-		if alone, err := s.alone(); err != nil || !alone {
-			return errors.Join(lostLog(s.path), err)
-		}
-	}
-	var busy, log, copied int
-	err := s.logWhole()
-	if err == nil {
-		err = one(&tx{w: s.writer}, `PRAGMA wal_checkpoint(FULL)`, &busy, &log, &copied)
-	}
-	switch {
-	case err != nil && now.wal.size > 0: // others went on with the log that is there
-		return s.abandon()
-	case err != nil:
-		return translate(s.path, err)
-	}
-	if busy != 0 || copied < log {
-		return fmt.Errorf("%w: the log of %s, which was removed, is being read", ledger.ErrBusy, s.path)
-	}
-	return s.disconnect()
-}
-
-// leave closes what is open. A log that is not to count any more, or that was cut, is left
-// as it is: parts of it in the file would make a mixture of two states.
+// leave closes what is open. What is only in a log that was removed goes into the ledger then,
+// unless others have gone on without it. A log that is not to count any more, or that was cut, is
+// left as it is: parts of it in the file would make a mixture of two states.
 func (s *handle) leave() error {
 	wrong := s.anchored()
 	switch {
@@ -161,7 +131,7 @@ func (s *handle) leave() error {
 	was, open := s.files, s.read.by != ""
 	s.mu.Unlock()
 	if err == nil && open && was.replaced(s.path, now) == nil && !was.sameLog(now) {
-		if err := s.mend(was, now); err != nil {
+		if alone, err := s.alone(); err != nil || !alone || now.wal.size > 0 || s.logWhole() != nil {
 			return s.abandon()
 		}
 	}
