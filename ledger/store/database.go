@@ -15,12 +15,8 @@ const Schema = 2
 // Moved is how a refusal begins where the ledger was moved.
 const Moved = "this ledger was moved"
 
-// SQLiteSchema are the tables of a ledger and their guards, as SQLite reads them, and SQLite is a statement
-// of this package in its words.
+// SQLiteSchema are the tables of a ledger and their guards, as SQLite reads them.
 func SQLiteSchema() (tables, guards string) { return sqliteSchema() }
-
-// SQLite is a statement of this package as SQLite reads it.
-func SQLite(query string) string { return dialect(query) }
 
 // Names in meta, beside those of where a ledger is.
 const (

@@ -92,18 +92,6 @@ var verdicts = map[ledger.Verdict]string{
 // VerdictWord is a verdict in plain words.
 func VerdictWord(v ledger.Verdict) string { return cmp.Or(verdicts[v], "cannot tell") }
 
-var lanes = map[ledger.Lane]string{
-	ledger.LaneConflict:  "in conflict",
-	ledger.LaneInFlight:  "waiting for its answer",
-	ledger.LaneUnfetched: "one send allowed, waiting for its pipeline",
-	ledger.LaneDecide:    "needs you",
-	ledger.LaneReading:   "being checked",
-	ledger.LaneNotLanded: "did not land",
-}
-
-// Lane is a lane in plain words.
-func Lane(l ledger.Lane) string { return cmp.Or(lanes[l], "settled") }
-
 // Because says why a send is allowed.
 func Because(b ledger.Basis, actor string) safe.Text {
 	switch b {
