@@ -155,7 +155,7 @@ func (p *hand) step(key string, place func() int) {
 
 // outsideWork is what the console cannot do: someone has to look, to take something
 // back, or to start a pipeline.
-var outsideWork = regexp.MustCompile(`cancel one|look|fetch|open|wait|(landed|parked|abandoned) \d\d:\d\d, by`)
+var outsideWork = regexp.MustCompile(`resolve|look|fetch|open|wait|(landed|parked|abandoned) \d\d:\d\d, by`)
 
 // leavesOutsideWork: what still needs a person needs work outside of the console. A screen
 // that is just being drawn has old cells beside new ones, so this waits for one that is whole.
