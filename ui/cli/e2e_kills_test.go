@@ -261,7 +261,7 @@ func TestI10_E2E_KilledInEveryRole(t *testing.T) {
 	defer end()
 	a := &arena{site: s, over: over, live: map[*os.Process]string{}, kills: map[string]int{}, told: map[string]string{}, luck: rand.New(rand.NewPCG(9, 9))}
 	proxy := freeAddress(t)
-	a.again("http", func(string) { a.doomed("http", "http", "-q", "--listen", proxy, "--upstream", s.down.URL()) })
+	a.again("http", func(string) { a.doomed("http", "http", "--listen", proxy, "--upstream", s.down.URL()) })
 	a.again("engine", func(string) { a.doomed("engine", "engine") })
 	a.again("console", func(string) {
 		c := s.console()
