@@ -134,12 +134,12 @@ func TestE2E_DeadLettersAreSettledByACheck(t *testing.T) {
 				need.Equal(t, countedOf(t, r.Status.Data), want, "counts")
 			}
 			s.ahead = 2 * time.Second // every effect would show by then
-			s.do("check")
+			said := s.must(6, "check")
 			states := map[string]int{}
 			for _, op := range s.list() {
 				states[op.State]++
 			}
-			need.Equal(t, fmt.Sprint(states, writes.Load()), fmt.Sprint(map[string]int{"committed": n/2 + 1, "uncertain": n / 2}, 0), "states, and writes")
+			need.Equal(t, fmt.Sprint(states, writes.Load()), fmt.Sprint(map[string]int{"committed": n/2 + 1, "uncertain": n / 2}, 0), "states, and writes\n%s%s", said.Out, said.Err)
 			need.Contains(t, s.must(0, "outage", "list", "--json").Out, `"outages":[]`)
 		})
 	}
