@@ -72,10 +72,18 @@ func (b *books) take(e entry) {
 	}
 }
 
-// commit writes an effect and its key, as one.
-func (b *books) commit(e entry) error {
+// errBusy says that a write waited for too long and was not made.
+var errBusy = errors.New("too busy: this was not done")
+
+// commit writes an effect and its key, as one, unless it could not until by. Who waited for a
+// slow disk must not make an effect later than the policy says that one can come: all who have
+// looked since have seen that it is not there.
+func (b *books) commit(e entry, by time.Time) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if time.Now().After(by) {
+		return errBusy
+	}
 	if _, err := b.file.Write(append(encode(e), '\n')); err != nil {
 		return err
 	}

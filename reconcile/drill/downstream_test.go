@@ -3,6 +3,7 @@ package drill
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -315,6 +316,19 @@ func TestItComesBackAtTheSameAddress(t *testing.T) {
 
 // The books are there for the next one who opens them, but for a line that was cut as it
 // was written.
+// What a policy states of how late an effect may come must hold of this downstream, on
+// however slow a disk: a write whose turn comes too late is not made.
+func TestAWriteThatWaitedTooLongIsNotMade(t *testing.T) {
+	b := need.Get(openBooks(filepath.Join(t.TempDir(), "books.jsonl")))(t)
+	defer b.close()
+	late := entry{Effect{ID: "ch_1", Body: []byte(`{}`)}, "key"}
+	need.That(t, errors.Is(b.commit(late, time.Now().Add(-time.Nanosecond)), errBusy), "it was made")
+	_, known := b.remembered("key")
+	need.That(t, !known && len(b.Effects("")) == 0, "something of it is there")
+	need.OK(t, b.commit(late, time.Now().Add(time.Hour)))
+	need.Equal(t, len(b.Effects("")), 1)
+}
+
 func TestTheBooksAreKept(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "books")
 	d := need.Get(startFailing(DownstreamOptions{Path: path}))(t)

@@ -1,11 +1,15 @@
 package drill
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"strings"
 	"time"
 )
+
+// patience is how long a write may wait for those before it.
+const patience = time.Second
 
 func account(r *http.Request) string {
 	return strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
@@ -13,6 +17,7 @@ func account(r *http.Request) string {
 
 // write makes an effect, or lets the caller down in the way its trouble says.
 func (d *Downstream) write(w http.ResponseWriter, r *http.Request, res *resource) {
+	by := time.Now().Add(patience)
 	raw, err := io.ReadAll(io.LimitReader(r.Body, 1<<20))
 	if err != nil {
 		return // cut before its end: no request has arrived
@@ -35,8 +40,11 @@ func (d *Downstream) write(w http.ResponseWriter, r *http.Request, res *resource
 	if sent := r.Header.Get("Idempotency-Key"); res.keyed && sent != "" {
 		key = account(r) + "\x00" + res.name + "\x00" + sent
 	}
-	body, again, err := d.make(account(r), key, res, in, d.later(r))
+	body, again, err := d.make(account(r), key, res, in, d.later(r), by)
 	switch {
+	case errors.Is(err, errBusy):
+		say(w, http.StatusServiceUnavailable, problem("busy", err.Error()))
+		return
 	case err != nil:
 		say(w, http.StatusInternalServerError, problem("books", err.Error()))
 		return
@@ -52,8 +60,10 @@ func (d *Downstream) write(w http.ResponseWriter, r *http.Request, res *resource
 }
 
 // make commits the effect, which comes so much later, and says how it looks. again reports
-// that the key had made it before.
-func (d *Downstream) make(account, key string, res *resource, in fields, later time.Duration) (body []byte, again bool, err error) {
+// that the key had made it before. Nothing is made after by: errBusy.
+func (d *Downstream) make(
+	account, key string, res *resource, in fields, later time.Duration, by time.Time,
+) (body []byte, again bool, err error) {
 	d.writing.Lock()
 	defer d.writing.Unlock()
 	if body, again = d.remembered(key); again {
@@ -64,7 +74,7 @@ func (d *Downstream) make(account, key string, res *resource, in fields, later t
 	if effect.Body = body; res == legacyCharges {
 		effect.Body = encode(in)
 	}
-	return body, false, d.commit(entry{effect, key})
+	return body, false, d.commit(entry{effect, key}, by)
 }
 
 // read lists effects of the caller's account.

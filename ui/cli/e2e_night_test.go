@@ -206,15 +206,15 @@ func (s *site) lock(long time.Duration) {
 
 var tokens = regexp.MustCompile(`indoubt-[0-9A-Z]+`)
 
-// truth is how often each token really had an effect.
-func (s *site) truth() map[string]int {
+// truth is when each token really had an effect.
+func (s *site) truth() map[string][]time.Time {
 	s.Helper()
-	all := s.down.Effects("")
-	happened := map[string]int{}
-	for _, e := range all {
-		happened[tokens.FindString(string(e.Body))]++
+	came := map[string][]time.Time{}
+	for _, e := range s.down.Effects("") {
+		token := tokens.FindString(string(e.Body))
+		came[token] = append(came[token], e.At.UTC())
 	}
-	return happened
+	return came
 }
 
 // judge compares the ledger with what really happened.
@@ -227,17 +227,19 @@ func (s *site) judge() (wrong, double int) {
 			sent[tokens.FindString(q.Body)]++ // by its pipeline: no engine sends (I5)
 		}
 	}
-	happened := s.truth()
+	came := s.truth()
 	for _, row := range s.rows(`SELECT id, name, token, state, attempt FROM op`) {
 		id, key, token, state := row[0], row[1], row[2], row[3]
 		attempts, _ := strconv.Atoi(row[4])
 		states[state]++
-		switch n := happened[token]; {
+		switch n := len(came[token]); {
 		case n > 1:
 			double++
 			s.Errorf("%s %s happened %d times", key, id, n)
 		case state == "committed" && n == 0, state == "failed" && n > 0:
-			wrong++
+			if wrong++; wrong <= 5 {
+				s.Logf("%s\nthe effects came %s", s.do("show", id).Out, came[token])
+			}
 			s.Errorf("%s %s is %s, and happened %d times", key, id, state, n)
 		case sent[token] > attempts:
 			wrong++

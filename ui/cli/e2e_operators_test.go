@@ -378,8 +378,8 @@ func (o *outage) inTheEnd() {
 			sent[tokens.FindString(q.Body)]++
 		}
 	}
-	for token, n := range o.truth() {
-		need.That(o, n <= 1, "%s happened %d times", token, n)
+	for token, came := range o.truth() {
+		need.That(o, len(came) <= 1, "%s happened at %s", token, came)
 	}
 	for _, row := range o.rows(`SELECT token, attempt, id FROM op`) {
 		if attempts, _ := strconv.Atoi(row[1]); sent[row[0]] > attempts {
