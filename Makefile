@@ -67,7 +67,7 @@ FIRST = ./ui/cli ./ledger/sqlite ./reconcile ./ledger/postgres ./reconcile/drill
 # The fast lane: every file of tests without the tag soak. It needs Go, git and make. Tests
 # hold little for a short time: to collect it less often saves an eighth of the processor.
 test: build
-	@CGO_ENABLED=0 GOGC=400 INDOUBT_TEST_PROGRAM=$(CURDIR)/indoubt $(TESTS) $(FLAGS) -p 2 -parallel 4 $(FIRST) ./...
+	@CGO_ENABLED=0 GOGC=400 INDOUBT_TEST_PROGRAM=$(CURDIR)/indoubt $(TESTS) $(AGAIN) $(FLAGS) -p 2 -parallel 4 $(FIRST) ./...
 
 quick: build
 	@CGO_ENABLED=0 GOGC=400 INDOUBT_TEST_PROGRAM=$(CURDIR)/indoubt $(TESTS) -since $(SINCE) $(FLAGS) -p 2 -parallel 4
