@@ -57,35 +57,21 @@ func (s Sending) Request(digest Digest) (Request, error) {
 	case o.Gone() != "":
 		return Request{}, fmt.Errorf("it was %s", o.Gone())
 	case via == "http":
-		return s.http(vars, digest)
+		return vars.twice(func(show bool) (Request, error) { return s.recorded(vars, digest, show) })
 	case via == "command":
-		return againCommand(o, digest)
+		return againCommand(vars, digest)
 	case via == "mcp":
 		return s.call(vars)
 	}
 	return Request{}, errors.New("what was sent is not recorded")
 }
 
-// http is a recorded HTTP request, to where it went.
-func (s Sending) http(vars *variables, digest Digest) (Request, error) {
-	out, err := s.recorded(vars, digest, false)
-	if err != nil {
-		return Request{}, err
-	}
-	shown, err := s.recorded(vars, digest, true)
-	if err != nil {
-		return Request{}, err
-	}
-	req := vars.told(Request{HTTP: out}, Request{HTTP: shown})
-	req.Digest, err = Request{HTTP: shown}.digest()
-	return req, err
-}
-
-func (s Sending) recorded(vars *variables, digest Digest, show bool) (*HTTPRequest, error) {
+// recorded is a recorded HTTP request, to where it went.
+func (s Sending) recorded(vars *variables, digest Digest, show bool) (Request, error) {
 	k, o := s.Kind, s.Record.Operation
 	was := o.Request
 	if was.Lost != "" {
-		return nil, errors.New(was.Lost)
+		return Request{}, errors.New(was.Lost)
 	}
 	out := &HTTPRequest{Method: was.Method, URL: was.Origin + was.Target, Body: was.Bytes(), Header: http.Header{}}
 	for name, values := range was.Header {
@@ -98,18 +84,18 @@ func (s Sending) recorded(vars *variables, digest Digest, show bool) (*HTTPReque
 			r.sameOrigin(ds.base, was.Origin)
 		}
 		if r.Err() != nil {
-			return nil, r.Err()
+			return Request{}, r.Err()
 		}
 		for _, name := range sortedNames(own) {
 			if err := sameHeader(was, name, own[name][0], digest); err != nil && !show {
-				return nil, err
+				return Request{}, err
 			}
 			out.Header[name] = own[name]
 		}
 	}
 	for _, name := range slices.Concat(was.Withheld, sortedNames(was.Callers)) {
 		if out.Header[name] == nil {
-			return nil, fmt.Errorf("its header %s is not kept, and the downstream's `headers` do not name it", name)
+			return Request{}, fmt.Errorf("its header %s is not kept, and the downstream's `headers` do not name it", name)
 		}
 	}
 	if k.KeyHeader != "" && o.Key != "" {
@@ -118,7 +104,7 @@ func (s Sending) recorded(vars *variables, digest Digest, show bool) (*HTTPReque
 	if show && !utf8.Valid(out.Body) {
 		out.Body = fmt.Appendf(nil, "[%d bytes, SHA-256 %x]", len(out.Body), sha256.Sum256(out.Body))
 	}
-	return out, nil
+	return Request{HTTP: out}, nil
 }
 
 // sameHeader errs unless a write is known to have had a header with this value: another
@@ -231,8 +217,7 @@ func (s Sending) call(vars *variables) (Request, error) {
 	}
 	whole, _ := expr.ParseTemplate("${input}", expr.ForRequest)
 	m := &mcpRule{tool: strings.TrimPrefix(o.Kind, "mcp."+ds.Name+"."), server: ds, arguments: &expr.Tree{Text: whole}}
-	t := transport{mcp: m}
-	return t.request(vars, "", nil)
+	return vars.twice(func(show bool) (Request, error) { return vars.render(m, show) })
 }
 
 // Carries reports whether a rendered request holds the operation's key and its

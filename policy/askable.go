@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"indoubt/ledger"
@@ -40,7 +39,7 @@ func (k *Kind) NoCheck(rec ledger.Record) error {
 	if err != nil {
 		return err
 	}
-	req, err := k.Read.transport.unseen(k.variables(rec), "")
+	req, err := k.Read.render(k.variables(rec), false)
 	if err != nil {
 		return err
 	}
@@ -50,29 +49,13 @@ func (k *Kind) NoCheck(rec ledger.Record) error {
 // Lacks is the *MissingSecretError of a secret that the check needs, whatever the operation,
 // and that this process does not have; nil where it has all.
 func (r *Read) Lacks() error {
-	t := &r.transport
-	templates, pairs := t.templates(), []pair(nil)
-	switch {
-	case t.http != nil:
-		templates = append(templates, t.http.base)
-	case t.mcp != nil:
-		s := t.mcp.server.mcp
-		templates, pairs = append(slices.Concat(templates, s.command), s.url), slices.Concat(s.env, s.headers)
-	case t.sql != nil:
-		templates = append(templates, t.sql.database.sql.dsn)
-	}
-	for _, p := range pairs {
-		templates = append(templates, p.value)
-	}
 	vars := r.kind.variables(ledger.Record{})
-	for _, template := range templates {
-		for _, e := range template.Expressions() {
-			if !e.Secret() {
-				continue
-			}
-			if _, err := e.Eval(context.Background(), vars.Names); errors.As(err, new(*MissingSecretError)) {
-				return err
-			}
+	for _, e := range r.requestExpressions() {
+		if !e.Secret() {
+			continue
+		}
+		if _, err := e.Eval(context.Background(), vars.Names); errors.As(err, new(*MissingSecretError)) {
+			return err
 		}
 	}
 	return nil

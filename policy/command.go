@@ -20,7 +20,7 @@ type commandRule struct {
 
 const argvHint = "there is no shell: write [tool, find, \"${token}\"]"
 
-func (d requestDecoder) command(n *node) *commandRule {
+func (d *decoder) command(n *node) *commandRule {
 	c := &commandRule{}
 	asked := func(n *node) *expr.Template { return d.template(n, expr.ForRequest) }
 	switch n.kind {
@@ -38,13 +38,12 @@ func (d requestDecoder) command(n *node) *commandRule {
 		}
 	default:
 		d.must(n, sequenceNode, "a list of arguments", argvHint)
-		return nil
 	}
 	return c
 }
 
 // argv reads a command; read reads one of its arguments.
-func (d requestDecoder) argv(n *node, read func(*node) *expr.Template) (argv []*expr.Template) {
+func (d *decoder) argv(n *node, read func(*node) *expr.Template) (argv []*expr.Template) {
 	if n.kind != sequenceNode || len(n.items) == 0 {
 		d.fail(n.place, "must be a list of arguments", argvHint)
 	}
@@ -62,14 +61,11 @@ func (d requestDecoder) argv(n *node, read func(*node) *expr.Template) (argv []*
 }
 
 func (c *commandRule) questions() []*expr.Template {
-	out := slices.Clone(c.argv)
-	for _, p := range c.env {
-		out = append(out, p.value)
-	}
-	return append(out, c.stdin.Templates()...)
+	return slices.Concat(c.argv, values(c.env), c.stdin.Templates())
 }
 
-func (c *commandRule) headerPairs() []pair { return nil }
+func (c *commandRule) via() string              { return "command" }
+func (c *commandRule) beside() []*expr.Template { return nil }
 
 func (c *commandRule) render(r *rendering) Request {
 	out := &CommandRequest{Dir: c.dir}
@@ -137,32 +133,41 @@ func (c *CommandRequest) leaving() []string {
 	return c.Argv[min(1, len(c.Argv)):] // without the name of the program
 }
 
-// againCommand renders the command line as `run` recorded it: {{key}} and {{token}}
-// filled in, ${NAME} read from the environment now, where its value is the one it had.
-func againCommand(o ledger.Operation, digest Digest) (Request, error) {
-	c := o.Command
-	out := &CommandRequest{Dir: c.Dir, Env: []string{"INDOUBT_KEY=" + o.KeyToSend(), "INDOUBT_TOKEN=" + o.Token}}
-	shown, secrets := &CommandRequest{Dir: c.Dir}, &secretBox{}
-	for _, a := range c.Argv {
+// againCommand renders the command line as `run` recorded it.
+func againCommand(vars *variables, digest Digest) (Request, error) {
+	req, err := vars.twice(func(show bool) (Request, error) { return recordedCommand(vars, digest, show) })
+	req.Shown += "\nin your environment"
+	return req, err
+}
+
+// recordedCommand fills in {{key}} and {{token}}, and ${NAME}, read from the environment now,
+// where its value is the one it had. What is shown keeps the name.
+func recordedCommand(vars *variables, digest Digest, show bool) (Request, error) {
+	o := vars.rec.Operation
+	out := &CommandRequest{Dir: o.Command.Dir}
+	if !show {
+		out.Env = []string{"INDOUBT_KEY=" + o.KeyToSend(), "INDOUBT_TOKEN=" + o.Token}
+	}
+	for _, a := range o.Command.Argv {
 		if strings.Contains(a, digestPrefix) {
-			return Request{}, errors.New("parts of its command are secret, and not kept; a secret that is named is read anew: indoubt run --expand NAME -- … '${NAME}'")
+			return Request{}, errors.New("parts of its command are secret, and not kept; a secret that is named is read anew: " +
+				"indoubt run --expand NAME -- … '${NAME}'")
 		}
 		// One pass over the argument: a value that looks like a placeholder is not expanded again.
 		pairs := []string{"{{key}}", o.KeyToSend(), "{{token}}", o.Token}
-		plain := append([]string(nil), pairs...)
-		for _, name := range sortedNames(c.Expand) {
+		for _, name := range sortedNames(o.Command.Expand) {
 			mark := "${" + name + "}"
-			if !strings.Contains(a, mark) {
+			if show || !strings.Contains(a, mark) {
 				continue
 			}
 			v, ok := os.LookupEnv(name)
 			if !ok {
 				return Request{}, &MissingSecretError{Name: name}
 			}
-			if err := sameValue(c.Expand[name], v, name, "your environment has", digest); err != nil {
+			if err := sameValue(o.Command.Expand[name], v, name, "your environment has", digest); err != nil {
 				return Request{}, err
 			}
-			secrets.add(v)
+			vars.secrets.add(v)
 			pairs = append(pairs, mark, v)
 		}
 		v := strings.NewReplacer(pairs...).Replace(a)
@@ -170,11 +175,6 @@ func againCommand(o ledger.Operation, digest Digest) (Request, error) {
 			return Request{}, fmt.Errorf("a value makes argument %d begin with %q, which the command would take for an option", len(out.Argv), "-")
 		}
 		out.Argv = append(out.Argv, v)
-		shown.Argv = append(shown.Argv, strings.NewReplacer(plain...).Replace(a))
 	}
-	shows, err := Request{Command: shown}.digest()
-	if err != nil {
-		return Request{}, err
-	}
-	return Request{Command: out, Secrets: secrets.values, Digest: shows, Shown: hide(shown.text(), o.Token, o.KeyToSend()) + "\nin your environment"}, nil
+	return Request{Command: out}, nil
 }

@@ -1,9 +1,12 @@
 package policy
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -36,7 +39,7 @@ func (c *costRule) resolve(p *Policy) {
 }
 
 // cost is the field of one cost: a word, a number or an expression.
-func (d kindDecoder) cost(k *Kind, name string, out **costRule) field {
+func (d fileDecoder) cost(k *Kind, name string, out **costRule) field {
 	return field{name, func(n *node) {
 		k.origins["cost."+name] = n.key
 		text, ok := d.scalar(n)
@@ -45,8 +48,9 @@ func (d kindDecoder) cost(k *Kind, name string, out **costRule) field {
 		}
 		text = strings.TrimSpace(text)
 		v, err := strconv.ParseFloat(text, 64)
-		near := ledger.Meant(text, d.wordNames())
-		number, known := d.policy.words[text]
+		words := d.policy.words
+		near := ledger.Meant(text, slices.SortedFunc(maps.Keys(words), func(a, b string) int { return cmp.Compare(words[a], words[b]) }))
+		number, known := words[text]
 		switch {
 		case known:
 			*out = &costRule{word: text, number: number, text: text}

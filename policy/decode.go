@@ -1,9 +1,7 @@
 package policy
 
 import (
-	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,8 +11,8 @@ import (
 	"indoubt/policy/expr"
 )
 
-// decoder turns the tree of a file into a Policy and collects every problem on
-// the way, so that one run of the check shows them all.
+// decoder reads the fields of a file, with requests and their downstreams, into a Policy. It
+// collects every problem on the way, so that one run of the check shows them all.
 type decoder struct {
 	src      *source
 	policy   *Policy
@@ -23,22 +21,9 @@ type decoder struct {
 	visit    func(path string, known []field) // for the test of the schema
 }
 
-// requestDecoder reads requests and their downstreams, and the answers of cases.
-type requestDecoder struct{ *decoder }
-
-// kindDecoder reads the fields of a kind.
-type kindDecoder struct{ requestDecoder }
-
-// checker checks what no field can know alone, once all are read.
-type checker struct{ kindDecoder }
-
-// fileDecoder reads a whole file.
-type fileDecoder struct{ checker }
-
-// whole makes the decoder one for a whole file.
-func (d *decoder) whole() fileDecoder {
-	return fileDecoder{checker{kindDecoder{requestDecoder{d}}}}
-}
+// fileDecoder reads a whole file: its kinds and all beside them, and then checks what no
+// field can know alone.
+type fileDecoder struct{ *decoder }
 
 func (d *decoder) fail(at place, message, hint string) {
 	d.problems = append(d.problems, d.src.problem(at, message, hint))
@@ -190,12 +175,6 @@ func either(words []string) string {
 	return strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1]
 }
 
-// wordNames are the words for amounts, the smallest first.
-func (d *decoder) wordNames() []string {
-	words := d.policy.words
-	return slices.SortedFunc(maps.Keys(words), func(a, b string) int { return cmp.Compare(words[a], words[b]) })
-}
-
 // strings reads a list of texts, or one text.
 func (d *decoder) strings(out *[]string) reader {
 	return func(n *node) {
@@ -261,13 +240,8 @@ func (d *decoder) expression(n *node, s expr.Scope, want expr.Type) *expr.Expres
 		d.refuse(n, problem)
 		return nil
 	}
-	d.placed(e, n)
-	return e
-}
-
-// placed gives an expression its place.
-func (d *decoder) placed(e *expr.Expression, n *node) {
 	e.Line, e.Column = n.line, n.column
+	return e
 }
 
 func (d *decoder) rule(out **expr.Expression, s expr.Scope, want expr.Type) reader {
@@ -286,7 +260,7 @@ func (d *decoder) template(n *node, s expr.Scope) *expr.Template {
 		return nil
 	}
 	for _, e := range t.Expressions() {
-		d.placed(e, n)
+		e.Line, e.Column = n.line, n.column
 	}
 	return t
 }

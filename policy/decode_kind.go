@@ -47,7 +47,7 @@ var notInDefaults = map[string]string{
 }
 
 // kindFields reads the fields of `defaults` or of one kind into k.
-func (d kindDecoder) kindFields(k *Kind, n *node) {
+func (d fileDecoder) kindFields(k *Kind, n *node) {
 	known := d.kindTable(k)
 	for i, f := range known {
 		known[i].read = func(n *node) {
@@ -63,7 +63,7 @@ func (d kindDecoder) kindFields(k *Kind, n *node) {
 }
 
 // kindTable are the fields of a kind.
-func (d kindDecoder) kindTable(k *Kind) []field {
+func (d fileDecoder) kindTable(k *Kind) []field {
 	return []field{
 		{"downstream", func(n *node) { d.downstream(k, n) }},
 		{"title", d.filled(&k.title, expr.ForOperation)},
@@ -102,7 +102,7 @@ func (d kindDecoder) kindTable(k *Kind) []field {
 	}
 }
 
-func (d kindDecoder) retry(r *RetryRule) reader {
+func (d fileDecoder) retry(r *RetryRule) reader {
 	return d.mapping(
 		field{"max", d.integer(&r.Max, 0, 100)},
 		field{"backoff", parsed(d.decoder, r, func(text string) (RetryRule, error) {
@@ -112,7 +112,7 @@ func (d kindDecoder) retry(r *RetryRule) reader {
 	)
 }
 
-func (d kindDecoder) downstream(k *Kind, n *node) {
+func (d fileDecoder) downstream(k *Kind, n *node) {
 	name, ok := d.scalar(n)
 	ds, known := d.policy.downstreams[name]
 	switch {
@@ -123,7 +123,7 @@ func (d kindDecoder) downstream(k *Kind, n *node) {
 	}
 }
 
-func (d kindDecoder) link(n *node) *expr.Template {
+func (d fileDecoder) link(n *node) *expr.Template {
 	t := d.template(n, expr.ForOperation)
 	if t == nil {
 		return nil
@@ -144,7 +144,7 @@ func originWritten(text string) bool {
 	return (scheme == "https" || scheme == "http") && path && err == nil && u.Host != "" && u.User == nil
 }
 
-func (d kindDecoder) key(k *KeyRule, n *node) {
+func (d fileDecoder) key(k *KeyRule, n *node) {
 	d.fields(n,
 		field{"from", func(n *node) {
 			d.strings(&k.From)(n)
@@ -161,7 +161,7 @@ func (d kindDecoder) key(k *KeyRule, n *node) {
 	)
 }
 
-func (d kindDecoder) token(t *TokenRule, n *node) {
+func (d fileDecoder) token(t *TokenRule, n *node) {
 	if n.kind == scalarNode {
 		word := ""
 		d.choice(&word, "argument")(n)
@@ -183,7 +183,7 @@ func (d kindDecoder) token(t *TokenRule, n *node) {
 	}
 }
 
-func (d kindDecoder) redact(k *Kind, n *node) {
+func (d fileDecoder) redact(k *Kind, n *node) {
 	var own []string
 	d.strings(&own)(n)
 	for i, p := range own {

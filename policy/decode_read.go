@@ -9,10 +9,9 @@ import (
 	"indoubt/policy/expr"
 )
 
-func (d kindDecoder) read(n *node) *Read {
+func (d fileDecoder) read(n *node) *Read {
 	r := &Read{MaxBody: defaultMaxBody}
-	r.transport.reads = true
-	known := append(d.transportFields(&r.transport),
+	known := append(d.ways(&r.way),
 		field{"valid", d.rule(&r.valid, expr.ForAnswer, expr.Bool)},
 		field{"list", d.rule(&r.list, expr.ForList, expr.List)},
 		field{"mark", func(n *node) {
@@ -45,13 +44,18 @@ func (d kindDecoder) read(n *node) *Read {
 		field{"max_body", parsed(d.decoder, &r.MaxBody, parseSize, "a size is written 64KiB or 4MB")},
 		field{"read_only", d.boolean(&r.readOnly)},
 	)
-	if !d.fields(n, known...) {
+	fine := d.fields(n, known...)
+	if fine && r.way == nil {
+		d.fail(n.place, "says nothing to ask with", waysHint)
+	}
+	switch {
+	case r.way == nil:
+		return nil
+	case !fine:
 		return r
 	}
-	if d.oneTransport(n, &r.transport) {
-		d.identity(r, n)
-	}
-	if h := r.transport.http; h != nil && h.method != "GET" && h.method != "POST" {
+	d.identity(r, n)
+	if h, http := r.way.(*httpRule); http && h.method != "GET" && h.method != "POST" {
 		d.fail(n.place, fmt.Sprintf("a read does not %s", strings.ToLower(h.method)), "use get, or post for a search")
 	}
 	return r
@@ -61,7 +65,7 @@ func (d kindDecoder) read(n *node) *Read {
 const everyOne = "true"
 
 // ofCandidate reads an expression on one candidate, which must look at it.
-func (d kindDecoder) ofCandidate(n *node, want expr.Type) *expr.Expression {
+func (d fileDecoder) ofCandidate(n *node, want expr.Type) *expr.Expression {
 	e := d.expression(n, expr.ForMark, want)
 	if e != nil && !e.Uses("it") && e.Text != everyOne {
 		d.fail(n.place, "says the same of every candidate: it does not look at `it`", "for example it.metadata.indoubt")
@@ -71,7 +75,7 @@ func (d kindDecoder) ofCandidate(n *node, want expr.Type) *expr.Expression {
 
 // shown is where a candidate shows something, and the text that it shows there, nil where
 // that is not said.
-func (d kindDecoder) shown(n *node, example string) (place, text *node) {
+func (d fileDecoder) shown(n *node, example string) (place, text *node) {
 	switch {
 	case n.kind != mappingNode:
 		return n, nil
@@ -84,7 +88,7 @@ func (d kindDecoder) shown(n *node, example string) (place, text *node) {
 }
 
 // varying reads text that must hold something of the operation.
-func (d kindDecoder) varying(n *node, s expr.Scope, hint string) *expr.Template {
+func (d fileDecoder) varying(n *node, s expr.Scope, hint string) *expr.Template {
 	t := d.template(n, s)
 	if t != nil && len(t.Expressions()) == 0 {
 		d.fail(n.place, "is the same for every operation", hint)
@@ -93,7 +97,7 @@ func (d kindDecoder) varying(n *node, s expr.Scope, hint string) *expr.Template 
 }
 
 // markAs reads the form of a token, which must differ from token to token.
-func (d kindDecoder) markAs(n *node) *expr.Template {
+func (d fileDecoder) markAs(n *node) *expr.Template {
 	const hint = `for example "<!-- ${token} -->"`
 	t := d.varying(n, expr.ForToken, hint)
 	if len(t.Expressions()) == 0 {
@@ -115,7 +119,7 @@ func (d kindDecoder) markAs(n *node) *expr.Template {
 var ofCandidates = []string{"created", "unique", "final", "complete", "next", "stable", "consistent", "same", "receipt", "reply"}
 
 // identity checks the fields that say which operation an effect belongs to.
-func (d kindDecoder) identity(r *Read, n *node) {
+func (d fileDecoder) identity(r *Read, n *node) {
 	compared := 0
 	for _, e := range n.entries {
 		if e.name == "mark" || e.name == "name" {
@@ -164,7 +168,7 @@ func (r *Read) contradicts() (message, hint string) {
 }
 
 // lintIdentity checks what a read recognises effects by against the kind.
-func (d checker) lintIdentity(k *Kind) {
+func (d fileDecoder) lintIdentity(k *Kind) {
 	r, at := k.Read, k.said("read").below("read")
 	if r.usesToken() && !k.Token.Stated() {
 		d.fail(at, "looks for the `token`, but the kind does not say where the token goes", "say token: { into: metadata.indoubt }, or `name:` for what is not the token")

@@ -11,7 +11,7 @@ import (
 
 // finishKind wires a kind together once all its fields are read, and checks
 // what no field can know alone.
-func (d checker) finishKind(k *Kind) {
+func (d fileDecoder) finishKind(k *Kind) {
 	k.policy = d.policy
 	for _, c := range []*costRule{k.duplicate, k.miss} {
 		c.resolve(d.policy)
@@ -26,7 +26,7 @@ func (d checker) finishKind(k *Kind) {
 	}
 	if k.Looks.Check = k.Read != nil; k.Read != nil {
 		k.Read.kind = k
-		d.attach(k, &k.Read.transport)
+		d.attach(k, k.Read.way)
 		d.lintRead(k)
 	}
 	d.lintKeys(k)
@@ -34,16 +34,20 @@ func (d checker) finishKind(k *Kind) {
 
 // attach gives a request what its downstream knows: address and headers, or
 // the server or database.
-func (d checker) attach(k *Kind, t *transport) {
-	if m := t.mcp; m != nil {
-		m.server = d.downstreamFor(k, m.name, "server", "mcp", m.at)
+func (d fileDecoder) attach(k *Kind, w way) {
+	switch w := w.(type) {
+	case *mcpRule:
+		w.server = d.downstreamFor(k, w.name, "server", "mcp", w.at)
+	case *sqlRule:
+		w.database = d.downstreamFor(k, w.name, "database", "sql", w.at)
+		d.finishSQL(w)
+	case *httpRule:
+		d.attachAddress(k, w)
 	}
-	if s := t.sql; s != nil {
-		s.database = d.downstreamFor(k, s.name, "database", "sql", s.at)
-		d.finishSQL(s)
-	}
-	h := t.http
-	if h == nil || h.path == nil {
+}
+
+func (d fileDecoder) attachAddress(k *Kind, h *httpRule) {
+	if h.path == nil {
 		return
 	}
 	if path, _ := h.path.Beginning(); !strings.HasPrefix(path, "/") {
@@ -63,7 +67,7 @@ func (d checker) attach(k *Kind, t *transport) {
 }
 
 // lintRead checks a read: first what makes it wrong, then what makes it weak.
-func (d checker) lintRead(k *Kind) {
+func (d fileDecoder) lintRead(k *Kind) {
 	r, at := k.Read, k.said("read").below("read")
 	d.lintIdentity(k)
 	for _, e := range r.expressions() {
@@ -81,12 +85,15 @@ func (d checker) lintRead(k *Kind) {
 }
 
 // vouch marks a tool as read-only where the policy says so of the tool's own kind.
-func (d checker) vouch() {
+func (d fileDecoder) vouch() {
 	for _, k := range d.policy.kinds {
-		if k.Read == nil || k.Read.transport.mcp == nil || k.Read.transport.mcp.server == nil {
+		if k.Read == nil {
 			continue
 		}
-		m := k.Read.transport.mcp
+		m, mcp := k.Read.way.(*mcpRule)
+		if !mcp || m.server == nil {
+			continue
+		}
 		own := d.policy.match("mcp." + m.server.Name + "." + m.tool)
 		m.vouched = k.Read.readOnly || own.Known && own.Effect == "read"
 	}
@@ -119,7 +126,7 @@ func splitPath(p string) []string {
 const mostOfName = 1900
 
 // lintKeys checks keys, and clocks and the machine beside them.
-func (d checker) lintKeys(k *Kind) {
+func (d fileDecoder) lintKeys(k *Kind) {
 	if k.Key.TTL > 0 && k.Key.TTL < k.Remembers {
 		d.fail(k.said("key").below("key").below("ttl"), fmt.Sprintf("%s is shorter than the downstream remembers a key (%s)", Brief(k.Key.TTL), Brief(k.Remembers)),
 			"a key that is given away too early would be answered with the old result")
@@ -140,7 +147,7 @@ func (d checker) lintKeys(k *Kind) {
 
 // lintReplaces checks that a kind that sets a state says of what, and that its downstream
 // does not answer with an old result.
-func (d checker) lintReplaces(k *Kind) {
+func (d fileDecoder) lintReplaces(k *Kind) {
 	at := k.said("effect").below("effect")
 	switch {
 	case !k.Effect.Replaces():
@@ -163,7 +170,7 @@ func (k *Kind) said(field string) place {
 	return place{position{k.Line, 1}, path}
 }
 
-func (d checker) lintClocks(k *Kind) {
+func (d fileDecoder) lintClocks(k *Kind) {
 	if k.Downstream != nil && k.Downstream.Replays && (k.Remembers == 0 || k.LandsWithin == nil) {
 		d.warn(k.said("downstream"), "`key.replays` never acts: it needs to be known how long a key is remembered, and how late an attempt can land", "state key.remembers and lands_within")
 	}

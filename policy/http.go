@@ -23,11 +23,10 @@ type httpRule struct {
 	query   *expr.Tree
 	json    *expr.Tree
 	form    *expr.Tree
-	asks    []*expr.Template // path, query, json and form
-	headers []pair           // the downstream's first
+	headers []pair // the downstream's first
 }
 
-func (d requestDecoder) http(n *node) *httpRule {
+func (d *decoder) http(n *node) *httpRule {
 	h := &httpRule{at: n.place}
 	var known []field
 	for _, method := range []string{"post", "put", "get"} {
@@ -49,7 +48,7 @@ func (d requestDecoder) http(n *node) *httpRule {
 		if n.kind == mappingNode {
 			d.fail(n.place, "says no method and path", "for example get: /v1/charges")
 		}
-		return nil
+		return h
 	}
 	if h.json != nil && h.form != nil {
 		d.fail(n.place, "`json` and `form` exclude each other", "leave out one of the two")
@@ -57,12 +56,11 @@ func (d requestDecoder) http(n *node) *httpRule {
 	if h.method == "GET" && (h.json != nil || h.form != nil) {
 		d.fail(n.place, "a get has no body", "use `query`")
 	}
-	h.asks = slices.Concat([]*expr.Template{h.path}, h.query.Templates(), h.json.Templates(), h.form.Templates())
 	return h
 }
 
 // address reads a path below the downstream's base, or a whole address.
-func (d requestDecoder) address(n *node) *expr.Template {
+func (d *decoder) address(n *node) *expr.Template {
 	t := d.template(n, expr.ForRequest)
 	if t == nil {
 		return nil
@@ -84,7 +82,7 @@ func (d requestDecoder) address(n *node) *expr.Template {
 }
 
 // base reads a downstream's address; it may come from the environment.
-func (d requestDecoder) base(ds *Downstream, n *node) {
+func (d *decoder) base(ds *Downstream, n *node) {
 	t := d.template(n, expr.ForRequest)
 	first, written := t.Beginning()
 	switch {
@@ -101,7 +99,7 @@ func (d requestDecoder) base(ds *Downstream, n *node) {
 	}
 }
 
-func (d requestDecoder) headers(n *node) []pair {
+func (d *decoder) headers(n *node) []pair {
 	out := d.pairs(n)
 	for i, h := range out {
 		out[i].name = d.header(n.below(h.name), h.name)
@@ -110,7 +108,7 @@ func (d requestDecoder) headers(n *node) []pair {
 }
 
 // header is the name of a header as it is sent.
-func (d requestDecoder) header(at place, name string) string {
+func (d *decoder) header(at place, name string) string {
 	if !headerName.MatchString(name) {
 		d.fail(at, fmt.Sprintf("%q is not a header name", name), "")
 	}
@@ -123,7 +121,7 @@ func (d requestDecoder) header(at place, name string) string {
 }
 
 // callers reads the headers that say who asks.
-func (d requestDecoder) callers(ds *Downstream, n *node) {
+func (d *decoder) callers(ds *Downstream, n *node) {
 	d.strings(&ds.Callers)(n)
 	for i, name := range ds.Callers {
 		ds.Callers[i] = d.header(n.place, name)
@@ -132,14 +130,18 @@ func (d requestDecoder) callers(ds *Downstream, n *node) {
 	ds.Callers = slices.Compact(ds.Callers)
 }
 
-func (h *httpRule) questions() []*expr.Template { return slices.Clip(h.asks) } // callers append to it
+func (h *httpRule) via() string { return "http" }
 
-func (h *httpRule) headerPairs() []pair { return h.headers }
+func (h *httpRule) questions() []*expr.Template {
+	return slices.Concat([]*expr.Template{h.path}, h.query.Templates(), h.json.Templates(), h.form.Templates())
+}
+
+func (h *httpRule) beside() []*expr.Template { return append(values(h.headers), h.base) }
 
 func (h *httpRule) render(r *rendering) Request {
 	out := &HTTPRequest{Method: h.method, URL: h.address(r), Header: r.headers(h.headers)}
-	if r.keyHeader != "" {
-		out.Header[http.CanonicalHeaderKey(r.keyHeader)] = []string{r.vars.rec.Operation.KeyToSend()}
+	if r.vars.keyHeader != "" {
+		out.Header[http.CanonicalHeaderKey(r.vars.keyHeader)] = []string{r.vars.rec.Operation.KeyToSend()}
 	}
 	contentType := ""
 	switch {

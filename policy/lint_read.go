@@ -10,7 +10,7 @@ import (
 )
 
 // lintFinds asks for what keeps a read from taking something else for the effect.
-func (d checker) lintFinds(k *Kind) {
+func (d fileDecoder) lintFinds(k *Kind) {
 	r, at := k.Read, k.said("read").below("read")
 	switch r.Identity() {
 	case ByNothing, ByState:
@@ -46,7 +46,7 @@ var onlyOpen = lazyregexp.New(`(?i)(^\W*|\b(status|state|is)\s*[=:]+\s*['"]?)` +
 
 // lintNever says why a read that looks for the token can never get to not_there, or not
 // where it is quiet. The author can say that it is meant: complete: "false".
-func (d checker) lintNever(k *Kind) {
+func (d fileDecoder) lintNever(k *Kind) {
 	r, at := k.Read, k.said("read").below("read")
 	warn := func(why, hint string) { d.warn(at, why, hint) }
 	if r.complete != nil && (r.complete.Text == "false" || r.complete.Text == "status == 200") {
@@ -69,12 +69,12 @@ func (d checker) lintNever(k *Kind) {
 	if k.LandsWithin == nil || k.VisibleWithin == nil {
 		warn(fmt.Sprintf("%s not stated, so no wait proves that it did not land", missingBounds(k)), "state them if the downstream promises them")
 	}
-	if k.VisibleFor == nil && slices.ContainsFunc(r.transport.questions(), selectsOpen) {
+	if k.VisibleFor == nil && slices.ContainsFunc(r.way.questions(), selectsOpen) {
 		warn("asks only for what is open: what was closed since looks as if it never landed",
 			"visible_for: 1h, how long it stays open at least; or ask for all")
 	}
-	if !r.consistent && !r.asks(substitution{token: true}) && r.transport.http != nil &&
-		slices.ContainsFunc(r.transport.http.query.Templates(), func(t *expr.Template) bool { return t.Uses("input") }) {
+	if h, http := r.way.(*httpRule); http && !r.consistent && !r.asks(substitution{token: true}) &&
+		slices.ContainsFunc(h.query.Templates(), func(t *expr.Template) bool { return t.Uses("input") }) {
 		warn("lists what has the same input, as of one customer: where none follows there, finding nothing never proves that it did not land",
 			`list by time: query: { "created[gte]": "${op.started}" }; or consistent: true where the downstream documents it`)
 	}

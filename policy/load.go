@@ -34,7 +34,7 @@ func parse(name string, text []byte, visit func(path string, known []field)) (*P
 	}
 	p := blank()
 	p.file, p.src, p.text, p.empty = name, src, text, false
-	d := (&decoder{src: src, policy: p, problems: problems, visit: visit}).whole()
+	d := fileDecoder{&decoder{src: src, policy: p, problems: problems, visit: visit}}
 	d.refuseSecrets(root)
 	d.file(root)
 	if len(d.problems) > 0 {
@@ -50,8 +50,7 @@ func Default() *Policy {
 	p := blank()
 	p.empty = true
 	p.digest = digest(nil)
-	d := (&decoder{src: newSource("", nil), policy: p}).whole()
-	d.finishKind(p.defaults)
+	fileDecoder{&decoder{src: newSource("", nil), policy: p}}.finishKind(p.defaults)
 	return p
 }
 
@@ -180,6 +179,13 @@ func (d fileDecoder) addDownstream(e entry) {
 		}
 	}
 	d.policy.downstreams[e.name] = ds
+}
+
+// maxBurst bounds how many errors open an outage: they are kept until they do.
+const maxBurst = 100
+
+func (d fileDecoder) outage(b *ledger.Burst) reader {
+	return d.mapping(field{"errors", d.integer(&b.Errors, 1, maxBurst)}, field{"within", d.second(&b.Within)}, field{"gap", d.second(&b.Gap)})
 }
 
 func (d fileDecoder) addKind(e entry) {

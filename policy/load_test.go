@@ -121,7 +121,7 @@ func TestRefused(t *testing.T) {
 		{"token without token", kind("    read: { http: { get: /x }, list: body, mark: it.t }\n"), 6, 5, "looks for the `token`", "token: { into:"},
 		{"read without list", kind("    read: { http: { get: /x } }\n"), 6, 11, "does not say what it finds", ""},
 		{"read without request", kind("    read: { list: body }\n"), 6, 11, "says nothing to ask with", ""},
-		{"two requests", kind("    read: { http: { get: /x }, command: [a], list: body }\n"), 6, 11, "exclude each other", ""},
+		{"two requests", kind("    read: { http: { get: /x }, command: [a], list: body }\n"), 6, 41, "exclude each other", ""},
 		{"read that writes", kind("    read: { http: { put: /x }, list: body }\n"), 6, 11, "a read does not put", ""},
 		{"cursor from nowhere", kind("    read: { http: { get: /x, query: { c: \"${cursor}\" } }, list: body }\n"), 6, 5, "does not say where it comes from", ""},
 		{"redacted search", kind("    redact: [card]\n    read: { http: { get: \"/x/${input.card.number}\" }, list: body }\n"), 7, 26, "keeps only as a digest", ""},

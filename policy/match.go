@@ -50,7 +50,7 @@ func parseMatch(text string) (Match, error) {
 }
 
 // matches reads `match:`, one pattern or several.
-func (d kindDecoder) matches(k *Kind, n *node) {
+func (d fileDecoder) matches(k *Kind, n *node) {
 	var texts []string
 	d.strings(&texts)(n)
 	k.Match = nil
@@ -146,7 +146,7 @@ func (m Match) narrower(o Match) bool {
 }
 
 // ambiguous refuses one pattern for two kinds.
-func (d checker) ambiguous() {
+func (d fileDecoder) ambiguous() {
 	said := map[string]string{}
 	for _, name := range d.policy.order {
 		for _, m := range d.policy.kinds[name].Match {

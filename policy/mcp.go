@@ -39,7 +39,7 @@ const settledOnly, settledHint = "only ${env.NAME} and ${file(\"…\")} may stan
 
 // settled reads a template in which only secrets may be computed: what it makes
 // is shared by all operations.
-func (d requestDecoder) settled(n *node) *expr.Template {
+func (d *decoder) settled(n *node) *expr.Template {
 	t := d.template(n, expr.ForRequest)
 	if !t.Settled() {
 		d.fail(n.place, settledOnly, settledHint)
@@ -49,7 +49,7 @@ func (d requestDecoder) settled(n *node) *expr.Template {
 }
 
 // mcpServer reads `mcp:` of a downstream.
-func (d requestDecoder) mcpServer(ds *Downstream, n *node) {
+func (d *decoder) mcpServer(ds *Downstream, n *node) {
 	s := &mcpServer{}
 	fine := d.fields(n,
 		field{"command", func(n *node) { s.command = d.argv(n, d.settled) }},
@@ -82,7 +82,7 @@ func (d requestDecoder) mcpServer(ds *Downstream, n *node) {
 	d.is(ds, n, "mcp")
 }
 
-func (d requestDecoder) serverAddress(n *node) *expr.Template {
+func (d *decoder) serverAddress(n *node) *expr.Template {
 	t := d.settled(n)
 	if t == nil {
 		return nil
@@ -94,7 +94,7 @@ func (d requestDecoder) serverAddress(n *node) *expr.Template {
 }
 
 // environment reads the variables of a command.
-func (d requestDecoder) environment(n *node) []pair {
+func (d *decoder) environment(n *node) []pair {
 	env := d.pairs(n)
 	for _, p := range env {
 		if !envName.MatchString(p.name) {
@@ -105,7 +105,7 @@ func (d requestDecoder) environment(n *node) []pair {
 }
 
 // is notes what a downstream is; it is one thing.
-func (d requestDecoder) is(ds *Downstream, n *node, via string) {
+func (d *decoder) is(ds *Downstream, n *node, via string) {
 	if ds.Via != "" && ds.Via != via {
 		d.fail(n.place, fmt.Sprintf("a downstream is one thing, and this one is %s already", ds.Via), "make two of it")
 		return
@@ -114,11 +114,11 @@ func (d requestDecoder) is(ds *Downstream, n *node, via string) {
 }
 
 // mcpCall reads `mcp:` of a read.
-func (d requestDecoder) mcpCall(n *node) *mcpRule {
+func (d *decoder) mcpCall(n *node) *mcpRule {
 	m := &mcpRule{at: n.place}
 	fine := d.fields(n,
 		field{"server", d.text(&m.name)},
-		field{"tool", parsed(d.decoder, &m.tool, func(text string) (string, error) {
+		field{"tool", parsed(d, &m.tool, func(text string) (string, error) {
 			if !toolName.MatchString(text) {
 				return "", fmt.Errorf("%q is not the name of a tool: a tool cannot be computed", text)
 			}
@@ -139,7 +139,7 @@ func (d requestDecoder) mcpCall(n *node) *mcpRule {
 
 // downstreamFor finds the server or database that a request names, else the
 // kind's own.
-func (d checker) downstreamFor(k *Kind, name, field, via string, at place) *Downstream {
+func (d fileDecoder) downstreamFor(k *Kind, name, field, via string, at place) *Downstream {
 	ds := k.Downstream
 	if name != "" {
 		ds = d.policy.downstreams[name]
@@ -158,7 +158,15 @@ func (d checker) downstreamFor(k *Kind, name, field, via string, at place) *Down
 }
 
 func (m *mcpRule) questions() []*expr.Template { return m.arguments.Templates() }
-func (m *mcpRule) headerPairs() []pair         { return nil }
+func (m *mcpRule) via() string                 { return "mcp" }
+
+func (m *mcpRule) beside() []*expr.Template {
+	if m.server == nil { // the file is wrong
+		return nil
+	}
+	s := m.server.mcp
+	return slices.Concat(s.command, []*expr.Template{s.url}, values(s.env), values(s.headers))
+}
 
 func (m *mcpRule) render(r *rendering) Request {
 	s := m.server.mcp

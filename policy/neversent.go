@@ -73,11 +73,11 @@ func (r *Read) NeedsNegativeControl(rec ledger.Record) bool {
 // carries reports whether the request holds any of these; a command without
 // `stdin` of its own is given all of them.
 func (r *Read) carries(x substitution) bool {
-	return r.operationOnStdin() || x.in(r.transport.templates())
+	return r.operationOnStdin() || x.in(templates(r.way))
 }
 
 // asks reports whether the question names any of these; a header is none.
-func (r *Read) asks(x substitution) bool { return x.in(r.transport.questions()) }
+func (r *Read) asks(x substitution) bool { return x.in(r.way.questions()) }
 
 func (x substitution) in(templates []*expr.Template) bool {
 	for _, t := range templates {
@@ -188,7 +188,7 @@ func (r negativeControl) requestKey(rec ledger.Record) (string, error) {
 	if err := r.askable(rec.Operation); err != nil {
 		return "", err
 	}
-	req, err := r.transport.render(r.kind.variables(rec), "", false)
+	req, err := r.render(r.kind.variables(rec), false)
 	if err != nil {
 		return "", err
 	}

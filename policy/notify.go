@@ -42,7 +42,7 @@ type Notifier struct {
 	Only []string // patterns of kinds; none: of all
 	Kind *Kind    // how it is reached: its downstream and its deadline
 
-	how transport
+	how way
 }
 
 // Notifiers are those of the file, in its order.
@@ -68,7 +68,9 @@ var notifierName = shortName{lazyregexp.New(`^[A-Za-z0-9_-]+$`), 60}
 // Request is what tells a notice with this id, whose input it is, through the notifier.
 func (n *Notifier) Request(id string, input json.RawMessage) (Request, error) {
 	rec := ledger.Record{Operation: ledger.Operation{ID: id, Kind: n.Kind.Name, Key: id, Input: input}}
-	return n.how.request(n.Kind.variables(rec), n.Kind.KeyHeader, nil)
+	vars := n.Kind.variables(rec)
+	vars.keyHeader = n.Kind.KeyHeader
+	return vars.twice(func(show bool) (Request, error) { return vars.render(n.how, show) })
 }
 
 // notifier reads a notifier. Nothing of `defaults` holds for it.
@@ -80,8 +82,8 @@ func (d fileDecoder) notifier(e entry) {
 	k := *blank().defaults
 	k.Name, k.Deadline, k.policy, k.Line = "notify."+e.name, noticeDeadline, d.policy, e.value.key.line
 	n := &Notifier{Name: e.name, On: NotifyEvents, Kind: &k}
-	t := &n.how
-	fine := d.fields(e.value,
+	ways := d.ways(&n.how)[:2] // http and command
+	fine := d.fields(e.value, append(ways,
 		field{"on", func(at *node) {
 			d.strings(&n.On)(at)
 			for i, event := range n.On {
@@ -92,13 +94,15 @@ func (d fileDecoder) notifier(e entry) {
 		}},
 		field{"only", d.strings(&n.Only)},
 		field{"downstream", func(at *node) { d.downstream(&k, at) }},
-		field{"http", func(at *node) { t.http = d.http(at) }},
-		field{"command", func(at *node) { t.command = d.command(at) }},
-	)
-	if !fine || !d.oneTransport(e.value, t) {
+	)...)
+	switch {
+	case !fine:
+		return
+	case n.how == nil:
+		d.fail(e.value.place, "says nothing to ask with", "http: { post: … } or command: [ … ]")
 		return
 	}
-	if h := t.http; h != nil {
+	if h, http := n.how.(*httpRule); http {
 		if h.method != "POST" && h.method != "PUT" {
 			d.fail(h.at, "a notice is not sent by "+strings.ToLower(h.method), "http: { post: … }")
 			return
@@ -106,14 +110,13 @@ func (d fileDecoder) notifier(e entry) {
 		if h.json == nil && h.form == nil { // the whole of it
 			whole, _ := expr.ParseTemplate("${input}", expr.ForRequest)
 			h.json = &expr.Tree{Text: whole}
-			h.asks = append(h.asks, whole)
 		}
 	}
 	if ds := k.Downstream; ds != nil {
 		k.KeyHeader = ds.KeyHeader
 	}
-	d.attach(&k, t)
-	for _, t := range t.templates() {
+	d.attach(&k, n.how)
+	for _, t := range templates(n.how) {
 		for _, x := range t.Expressions() {
 			for _, path := range x.Inputs() {
 				if name := firstOf(path); name != "" && !slices.Contains(NoticeFields, name) {

@@ -12,18 +12,19 @@ import (
 
 // finishPaging checks `next` against the request: where that holds `cursor`, `next` gives
 // it; else `next` gives the address of the following page.
-func (d checker) finishPaging(r *Read, at place) {
+func (d fileDecoder) finishPaging(r *Read, at place) {
 	asks := r.usesCursor()
 	r.follow = r.next != nil && !asks
+	http, _ := r.way.(*httpRule)
 	switch {
 	case r.next == nil && asks:
 		d.fail(at, "the request uses `cursor`, but `next` does not say where it comes from", "next: body.next_cursor")
 	case r.next == nil:
 	case asks && r.next.Uses("link"):
 		d.fail(at, "`next` gives the address of the next page, and the request uses `cursor` too", "leave out ${cursor}")
-	case r.follow && r.transport.http == nil:
+	case r.follow && http == nil:
 		d.fail(at, "`next` gives an address, and only a read over http can follow one", "use ${cursor} in the request")
-	case r.follow && r.transport.http.method != "GET":
+	case r.follow && http.method != "GET":
 		d.fail(at, "an address is followed by get only", "use ${cursor} in the request")
 	}
 }
@@ -70,7 +71,7 @@ func fromPage(cursor any, address string) string {
 // address must be of the same place as the first page's, because the headers go
 // there too (I11).
 func (r *Read) page(rec ledger.Record, address string) (Request, error) {
-	req, err := r.transport.request(r.kind.variables(rec), "", nil)
+	req, err := r.request(rec, nil)
 	if err != nil {
 		return Request{}, err
 	}

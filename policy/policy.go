@@ -110,6 +110,15 @@ func (k *Kind) DownstreamName() string {
 	return k.Downstream.Name
 }
 
+// Burst is when errors of this kind are an outage: as its downstream says.
+func (k *Kind) Burst() (b ledger.Burst) {
+	if ds := k.Downstream; ds != nil {
+		b = ds.outage
+		b.Scope = "downstream:" + ds.Name
+	}
+	return b.Of(k.Name)
+}
+
 // Words are the cost words and their numbers.
 func (p *Policy) Words() map[string]float64 {
 	return maps.Clone(p.words)

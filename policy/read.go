@@ -17,14 +17,14 @@ const maxCandidates = 10_000
 type Read struct {
 	MaxBody int64 // bytes of an answer that are kept
 
-	kind      *Kind
-	transport transport
-	valid     *expr.Expression
-	list      *expr.Expression // where the candidates are
-	complete  *expr.Expression
-	next      *expr.Expression // the cursor of the following page, or its address
-	follow    bool             // it is an address
-	stable    bool             // pages do not shift while they are read
+	kind     *Kind
+	way      way
+	valid    *expr.Expression
+	list     *expr.Expression // where the candidates are
+	complete *expr.Expression
+	next     *expr.Expression // the cursor of the following page, or its address
+	follow   bool             // it is an address
+	stable   bool             // pages do not shift while they are read
 	// consistent is the author's word: it reads its own writes.
 	consistent bool
 	same       *expr.Expression
@@ -46,14 +46,12 @@ type Read struct {
 }
 
 // Via is how the read asks: http, command, mcp or sql.
-func (r *Read) Via() string {
-	_, via := r.transport.way()
-	return via
-}
+func (r *Read) Via() string { return r.way.via() }
 
 // operationOnStdin reports whether a command gets the whole operation as JSON.
 func (r *Read) operationOnStdin() bool {
-	return r.transport.command != nil && r.transport.command.stdin == nil
+	c, command := r.way.(*commandRule)
+	return command && c.stdin == nil
 }
 
 // uses reports whether anything of the read is worked out from a name.
@@ -75,7 +73,7 @@ func (r *Read) usesCursor() bool {
 
 // requestExpressions are those that make the request.
 func (r *Read) requestExpressions() (out []*expr.Expression) {
-	for _, t := range r.transport.templates() {
+	for _, t := range templates(r.way) {
 		out = append(out, t.Expressions()...)
 	}
 	return out
@@ -99,7 +97,21 @@ func (r *Read) Request(rec ledger.Record, cursor any) (Request, error) {
 	if cursor != nil && r.follow {
 		return r.page(rec, fmt.Sprint(cursor))
 	}
-	return r.transport.request(r.kind.variables(rec), "", expr.Exact(cursor))
+	return r.request(rec, expr.Exact(cursor))
+}
+
+func (r *Read) request(rec ledger.Record, cursor any) (Request, error) {
+	vars := r.kind.variables(rec)
+	vars.cursor = cursor
+	return vars.twice(func(show bool) (Request, error) { return r.render(vars, show) })
+}
+
+func (r *Read) render(vars *variables, show bool) (Request, error) {
+	out, err := vars.render(r.way, show)
+	if err == nil {
+		err = refuseRecorded(out, vars.rec.Operation)
+	}
+	return out, err
 }
 
 func (r *Read) askable(o ledger.Operation) error {
@@ -117,7 +129,7 @@ func (r *Read) notForNothing(o ledger.Operation) error {
 			continue
 		}
 		asks := n.name == "token" && r.Proves() || n.name == "key" && r.markKey
-		for _, t := range r.transport.questions() {
+		for _, t := range r.way.questions() {
 			asks = asks || t.States(n.name) || n.name != "receipt" && t.Uses(n.name)
 		}
 		if asks {
@@ -135,7 +147,7 @@ func (r *Read) notRedacted(o ledger.Operation) error {
 	}
 	if gone := o.Gone(); gone != "" {
 		for _, e := range r.expressions() {
-			if slices.Contains(e.MembersUsed(), "op.session") {
+			if e.UsesMember("op", "session") {
 				return fmt.Errorf("the check needs its session, and it was %s", gone)
 			}
 			for _, name := range []string{"input", "receipt", "key"} {

@@ -5,14 +5,14 @@ import (
 	"net/http"
 	"strings"
 
+	"indoubt/ledger"
 	"indoubt/policy/expr"
 )
 
 // rendering is one pass over the templates of a request.
 type rendering struct {
 	*expr.Rendering
-	vars      *variables
-	keyHeader string // of the request, for the operation's key; "" for none
+	vars *variables
 }
 
 // rendering writes templates with the values of v; show writes secrets by their name.
@@ -64,4 +64,8 @@ func (r *rendering) base(t *expr.Template) string {
 type pair struct {
 	name  string
 	value *expr.Template
+}
+
+func values(pairs []pair) []*expr.Template {
+	return ledger.Each(pairs, func(p pair) *expr.Template { return p.value })
 }

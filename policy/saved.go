@@ -21,7 +21,7 @@ func answerBy(via string, a ledger.Answer) ledger.Answer {
 
 // savedAnswer reads an answer of a case. A field that a transport does not have is left out; Via is
 // the way that it came, as far as it says so.
-func (d requestDecoder) savedAnswer(n *node) (a ledger.Answer) {
+func (d fileDecoder) savedAnswer(n *node) (a ledger.Answer) {
 	result := map[string]any{"content": []any{}}
 	by := func(via string, read reader) reader {
 		return func(n *node) {
@@ -65,7 +65,7 @@ func (d requestDecoder) savedAnswer(n *node) (a ledger.Answer) {
 	return a
 }
 
-func (d requestDecoder) test(item *node) Test {
+func (d fileDecoder) test(item *node) Test {
 	t := Test{Token: "indoubt-test", Line: item.line}
 	page := func(n *node) { t.pages = append(t.pages, d.savedAnswer(n)) }
 	d.fields(item,
@@ -83,7 +83,7 @@ func (d requestDecoder) test(item *node) Test {
 	return t
 }
 
-func (d requestDecoder) plainHeaders(n *node) map[string][]string {
+func (d fileDecoder) plainHeaders(n *node) map[string][]string {
 	out := map[string][]string{}
 	if n.kind != mappingNode {
 		d.fail(n.place, "must be a mapping (name: value)", "")

@@ -19,7 +19,7 @@ type secretLint struct {
 
 // refuseSecrets refuses secrets that are written out. It runs before the file is decoded, so
 // that no problem shows them.
-func (d checker) refuseSecrets(root *node) {
+func (d fileDecoder) refuseSecrets(root *node) {
 	l := &secretLint{}
 	for _, e := range root.entries {
 		if e.value.kind != mappingNode {

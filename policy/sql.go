@@ -31,7 +31,7 @@ type sqlRule struct {
 var sqlDrivers = []string{"sqlite", "postgres"}
 
 // sqlDatabase reads `sql:` of a downstream.
-func (d requestDecoder) sqlDatabase(ds *Downstream, n *node) {
+func (d *decoder) sqlDatabase(ds *Downstream, n *node) {
 	s := &sqlDatabase{}
 	var known []field
 	for _, driver := range sqlDrivers {
@@ -56,7 +56,7 @@ func (d requestDecoder) sqlDatabase(ds *Downstream, n *node) {
 const sqlHint = `sqlite: /var/lib/books.db or postgres: "${env.BOOKS_DSN}"; another database is read by a command`
 
 // statement reads `sql:` of a read.
-func (d requestDecoder) statement(n *node) *sqlRule {
+func (d *decoder) statement(n *node) *sqlRule {
 	const hint = `query: "SELECT id FROM charges WHERE token = ?", args: ["${token}"]; postgres numbers them: $1, $2`
 	s := &sqlRule{at: n.place}
 	fine := d.fields(n,
@@ -78,7 +78,7 @@ func (d requestDecoder) statement(n *node) *sqlRule {
 }
 
 // finishSQL checks a statement once its database is known.
-func (d checker) finishSQL(s *sqlRule) {
+func (d fileDecoder) finishSQL(s *sqlRule) {
 	if s.query == "" || s.database == nil {
 		return
 	}
@@ -94,7 +94,14 @@ func (s *sqlRule) questions() (out []*expr.Template) {
 	return out
 }
 
-func (s *sqlRule) headerPairs() []pair { return nil }
+func (s *sqlRule) via() string { return "sql" }
+
+func (s *sqlRule) beside() []*expr.Template {
+	if s.database == nil { // the file is wrong
+		return nil
+	}
+	return []*expr.Template{s.database.sql.dsn}
+}
 
 // render leaves the statement as it is written: nothing computed is ever read as
 // SQL (I11).

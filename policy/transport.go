@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"indoubt/ledger"
@@ -19,132 +20,63 @@ const defaultMaxBody = 4 << 20
 // recorded. Nothing may be sent or searched with it.
 const digestPrefix = "redacted:"
 
-// way is one of the transports of a request.
+// way is how a request is made of templates.
 type way interface {
+	via() string                 // http, command, mcp or sql
 	questions() []*expr.Template // of what is asked
-	headerPairs() []pair         // of its headers
+	beside() []*expr.Template    // of what leads there or goes along: addresses, headers, a server
 	render(r *rendering) Request // errors are kept in r
 }
 
-// transport is how a request is made of templates: one of its fields is set.
-type transport struct {
-	http    *httpRule
-	command *commandRule
-	mcp     *mcpRule
-	sql     *sqlRule
-	reads   bool // it is that of a check
-}
-
-// way is the way that is set; nil for none.
-func (t *transport) way() (w way, via string) {
-	switch {
-	case t.http != nil:
-		return t.http, "http"
-	case t.command != nil:
-		return t.command, "command"
-	case t.mcp != nil:
-		return t.mcp, "mcp"
-	case t.sql != nil:
-		return t.sql, "sql"
-	}
-	return nil, ""
-}
-
-// questions are the templates of what is asked, without the headers beside it.
-func (t *transport) questions() []*expr.Template {
-	if w, _ := t.way(); w != nil {
-		return w.questions()
-	}
-	return nil
-}
-
-func (t *transport) templates() []*expr.Template {
-	out := t.questions()
-	if w, _ := t.way(); w != nil {
-		for _, p := range w.headerPairs() {
-			out = append(out, p.value)
-		}
-	}
-	return out
-}
-
-// request renders twice: as it is, and as it is shown. The header keyHeader, if it
-// is not "", carries the operation's key.
-func (t *transport) request(vars *variables, keyHeader string, cursor any) (Request, error) {
-	vars.cursor = cursor
-	out, err := t.unseen(vars, keyHeader)
-	if err != nil {
-		return Request{}, err
-	}
-	shown, err := t.render(vars, keyHeader, true)
-	if err != nil {
-		return Request{}, err
-	}
-	if !t.reads { // a read is not agreed to beforehand
-		if out.Digest, err = shown.digest(); err != nil {
-			return Request{}, err
-		}
-	}
-	return vars.told(out, shown), nil
-}
-
-// unseen renders once, and not what is shown of it.
-func (t *transport) unseen(vars *variables, keyHeader string) (Request, error) {
-	out, err := t.render(vars, keyHeader, false)
-	if err == nil && t.reads {
-		err = refuseRecorded(out, vars.rec.Operation)
-	}
-	return out, err
-}
-
-// told adds to a request what a person is told of it, and what must never be shown.
-func (v *variables) told(out, shown Request) Request {
-	out.Secrets = v.secrets.values
-	o := v.rec.Operation
-	out.Shown = hide(shown.message().text(), o.Token, o.KeyToSend())
-	return out
-}
+// templates are all of a way.
+func templates(w way) []*expr.Template { return slices.Concat(w.questions(), w.beside()) }
 
 // render fills in the templates once: with secrets, or with their names to be shown.
-func (t *transport) render(vars *variables, keyHeader string, show bool) (Request, error) {
-	w, _ := t.way()
-	if w == nil {
-		return Request{}, fmt.Errorf("the policy names no way to ask")
-	}
-	r := vars.rendering(show)
-	r.keyHeader = keyHeader
+func (v *variables) render(w way, show bool) (Request, error) {
+	r := v.rendering(show)
 	return w.render(r), r.Err()
 }
 
-func (d requestDecoder) transportFields(t *transport) []field {
-	return []field{
-		{"http", func(n *node) { t.http = d.http(n) }},
-		{"command", func(n *node) { t.command = d.command(n) }},
-		{"mcp", func(n *node) { t.mcp = d.mcpCall(n) }},
-		{"sql", func(n *node) { t.sql = d.statement(n) }},
+// twice renders as it is sent, and as it is shown to people.
+func (v *variables) twice(render func(show bool) (Request, error)) (Request, error) {
+	out, err := render(false)
+	if err != nil {
+		return Request{}, err
 	}
+	shown, err := render(true)
+	if err != nil {
+		return Request{}, err
+	}
+	o := v.rec.Operation
+	out.Secrets = v.secrets.values
+	out.Shown = hide(shown.message().text(), o.Token, o.KeyToSend())
+	out.Digest, err = shown.digest()
+	return out, err
 }
 
-func (d requestDecoder) oneTransport(n *node, t *transport) bool {
-	said := 0
-	for _, set := range []bool{t.http != nil, t.command != nil, t.mcp != nil, t.sql != nil} {
-		if set {
-			said++
-		}
+const waysHint = "http: { get: … }, command: [ … ], mcp: { tool: … } or sql: { query: … }"
+
+// ways are the fields that say how to ask, of which one is said.
+func (d *decoder) ways(out *way) []field {
+	one := func(name string, read func(*node) way) field {
+		return field{name, func(n *node) {
+			if *out != nil {
+				d.fail(n.place, "`http`, `command`, `mcp` and `sql` exclude each other", waysHint)
+				return
+			}
+			*out = read(n)
+		}}
 	}
-	if said == 1 {
-		return true
+	return []field{
+		one("http", func(n *node) way { return d.http(n) }),
+		one("command", func(n *node) way { return d.command(n) }),
+		one("mcp", func(n *node) way { return d.mcpCall(n) }),
+		one("sql", func(n *node) way { return d.statement(n) }),
 	}
-	message := "says nothing to ask with"
-	if said > 1 {
-		message = "`http`, `command`, `mcp` and `sql` exclude each other"
-	}
-	d.fail(n.place, message, "http: { get: … }, command: [ … ], mcp: { tool: … } or sql: { query: … }")
-	return false
 }
 
 // answerRules reads `answer:`, what an answer to the write says.
-func (d kindDecoder) answerRules(k *Kind, n *node) {
+func (d fileDecoder) answerRules(k *Kind, n *node) {
 	d.fields(n,
 		field{"committed", d.rule(&k.committed, expr.ForAnswer, expr.Bool)},
 		field{"refused", d.rule(&k.refused, expr.ForAnswer, expr.Bool)},

@@ -24,7 +24,8 @@ type variables struct {
 	cursor any
 	input  any // decoded once; with the token inserted for a send
 
-	sending bool // another attempt
+	sending   bool   // another attempt
+	keyHeader string // of the request, for the operation's key; "" for none
 
 	secrets *secretBox
 }

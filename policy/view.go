@@ -16,7 +16,7 @@ var requestParts = []string{"method", "override", "path", "query", "content_type
 
 // view reads `input:`, the part of such an input that the kind's expressions see:
 // ${input.body}. It is a plain path, so that the token finds its way back.
-func (d kindDecoder) view(k *Kind, n *node) {
+func (d fileDecoder) view(k *Kind, n *node) {
 	text, ok := d.scalar(n)
 	if !ok {
 		return
@@ -55,19 +55,25 @@ func (k *Kind) seen(o ledger.Operation) (any, error) {
 	return in, nil
 }
 
-// reseen is an operation that has another input, as the kind's expressions see it.
+// reseen is an operation that has another input, in the place of what seen gave.
 func (k *Kind) reseen(o ledger.Operation, seen any) (ledger.Operation, error) {
-	in := seen
-	if k.views(o) {
-		whole, err := decodeInput(o)
-		if err == nil {
-			in, err = k.view.Set(whole, fmt.Errorf("the request has no %s", k.Input), func(any) (any, error) { return seen, nil })
-		}
-		if err != nil {
-			return o, err
-		}
+	if !k.views(o) {
+		o.Input = ledger.EncodeJSON(seen)
+		return o, nil
 	}
-	o.Input = ledger.EncodeJSON(in)
+	whole, err := decodeInput(o)
+	if err != nil {
+		return o, err
+	}
+	last := len(k.view) - 1
+	holder, _, _ := k.view[:last].Get(whole)
+	switch step := k.view[last].(type) {
+	case string:
+		holder.(map[string]any)[step] = seen
+	case int:
+		holder.([]any)[step] = seen
+	}
+	o.Input = ledger.EncodeJSON(whole)
 	return o, nil
 }
 

@@ -15,7 +15,7 @@ var errWouldWrite = errors.New("the check would be a write")
 
 // lintReads refuses what is no read by its form and is not said to be one. A file with
 // other problems may lack parts that are looked at here.
-func (d checker) lintReads() {
+func (d fileDecoder) lintReads() {
 	if len(d.problems) > 0 {
 		return
 	}
@@ -42,8 +42,8 @@ var overriding = []string{"x-http-method-override", "x-http-method", "x-method-o
 // about, no one can tell from its address. "" for GET, and for what is not HTTP: of a
 // tool its server tells, and a statement runs in a transaction that only reads.
 func (r *Read) unlikeARead() string {
-	h, k := r.transport.http, r.kind
-	if h == nil {
+	h, http := r.way.(*httpRule)
+	if !http {
 		return ""
 	}
 	if h.method != "GET" {
@@ -63,6 +63,7 @@ func (r *Read) unlikeARead() string {
 			return "names another method by " + name
 		}
 	}
+	k := r.kind
 	for _, name := range k.policy.order {
 		other := k.policy.kinds[name]
 		sameSide := k.Downstream == nil || other.Downstream == nil || k.Downstream == other.Downstream
@@ -76,10 +77,11 @@ func (r *Read) unlikeARead() string {
 
 // writingTool says of which kind the read's tool is, where that writes; "" for none.
 func (r *Read) writingTool() string {
-	m, k := r.transport.mcp, r.kind
-	if m == nil || m.server == nil {
+	m, mcp := r.way.(*mcpRule)
+	if !mcp || m.server == nil {
 		return ""
 	}
+	k := r.kind
 	for _, name := range k.policy.order {
 		if other := k.policy.kinds[name]; m.callsFor(other, other == k) {
 			return fmt.Sprintf("calls the tool %s of %s, which writes", m.tool, name)

@@ -91,7 +91,7 @@ func parseYAML(src *source, text []byte) (root *node, problems Errors) {
 	if err != nil {
 		return nil, Errors{syntaxProblem(src, err)}
 	}
-	t := &tree{src: src}
+	d := &decoder{src: src}
 	for _, doc := range file.Docs {
 		if doc == nil || doc.Body == nil {
 			continue
@@ -101,21 +101,12 @@ func parseYAML(src *source, text []byte) (root *node, problems Errors) {
 			if doc.Start != nil {
 				at = positionOf(doc.Start)
 			}
-			t.problem(place{position: at}, "a second document; the file holds one policy", "remove the `---` line or keep the second in a file of its own")
+			d.fail(place{position: at}, "a second document; the file holds one policy", "remove the `---` line or keep the second in a file of its own")
 			break
 		}
-		root = t.convert(doc.Body, "", 0)
+		root = d.convert(doc.Body, "", 0)
 	}
-	return root, t.problems
-}
-
-type tree struct {
-	src      *source
-	problems Errors
-}
-
-func (t *tree) problem(at place, message, hint string) {
-	t.problems = append(t.problems, t.src.problem(at, message, hint))
+	return root, d.problems
 }
 
 func positionOf(tk *token.Token) position {
@@ -127,38 +118,38 @@ func positionOf(tk *token.Token) position {
 
 var deepNesting = fmt.Sprintf("nested deeper than %d levels", maxDepth)
 
-func (t *tree) convert(n ast.Node, path string, depth int) *node {
+func (d *decoder) convert(n ast.Node, path string, depth int) *node {
 	out := &node{place: place{path: path}}
 	if n == nil {
 		return out
 	}
 	out.position = positionOf(n.GetToken())
 	if depth > maxDepth {
-		t.problem(out.place, deepNesting, "")
+		d.fail(out.place, deepNesting, "")
 		return out
 	}
 	switch x := n.(type) {
 	case *ast.MappingNode:
 		out.kind = mappingNode
 		for _, v := range x.Values {
-			t.entry(out, v, depth)
+			d.entry(out, v, depth)
 		}
 		if len(out.entries) > 0 && x.Start != nil && x.Start.Value == ":" {
 			out.position = out.entries[0].value.key
 		}
 	case *ast.MappingValueNode:
 		out.kind = mappingNode
-		t.entry(out, x, depth)
+		d.entry(out, x, depth)
 	case *ast.SequenceNode:
 		out.kind = sequenceNode
 		for i, v := range x.Values {
-			out.items = append(out.items, t.convert(v, out.item(i).path, depth+1))
+			out.items = append(out.items, d.convert(v, out.item(i).path, depth+1))
 		}
 	case *ast.NullNode:
 	default:
 		if why := out.scalar(n); why != "" {
 			out.kind, out.broken = nullNode, true
-			t.problem(out.place, why, quotedHint(t.src, out.position))
+			d.fail(out.place, why, quotedHint(d.src, out.position))
 		}
 	}
 	return out
@@ -189,23 +180,23 @@ func (n *node) scalar(from ast.Node) (why string) {
 	return ""
 }
 
-func (t *tree) entry(out *node, v *ast.MappingValueNode, depth int) {
+func (d *decoder) entry(out *node, v *ast.MappingValueNode, depth int) {
 	key := v.Key.GetToken()
 	at := positionOf(key)
 	switch v.Key.(type) {
 	case *ast.StringNode, *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.NullNode:
 	default:
-		t.problem(place{at, out.path}, "this form of key is not read", "write a plain name")
+		d.fail(place{at, out.path}, "this form of key is not read", "write a plain name")
 		return
 	}
 	path := out.below(key.Value).path
 	for _, e := range out.entries {
 		if e.name == key.Value {
-			t.problem(place{at, path}, fmt.Sprintf("said twice; first in line %d", e.value.key.line), "keep one of them")
+			d.fail(place{at, path}, fmt.Sprintf("said twice; first in line %d", e.value.key.line), "keep one of them")
 			return
 		}
 	}
-	value := t.convert(v.Value, path, depth+1)
+	value := d.convert(v.Value, path, depth+1)
 	value.key = at
 	out.entries = append(out.entries, entry{key.Value, value})
 }
@@ -309,7 +300,7 @@ func tooDeep(src *source) (position, bool) {
 		if indent := len(line) - len(trimmed); indent > 8*maxDepth {
 			return position{i + 1, indent + 1}, true
 		}
-		if d := strings.Count(trimmed, "- "); d > maxDepth && strings.HasPrefix(trimmed, strings.Repeat("- ", maxDepth)) {
+		if dashes := strings.Count(trimmed, "- "); dashes > maxDepth && strings.HasPrefix(trimmed, strings.Repeat("- ", maxDepth)) {
 			return position{i + 1, 1}, true
 		}
 		for j, r := range trimmed {

@@ -193,7 +193,6 @@ type Expression struct {
 	program cel.Program
 	names   map[string]bool // variables it uses
 	inputs  []string
-	members []string
 	chains  []memberChain
 	loops   bool // it goes through a list
 	plain   Path // the steps of a plain path into `it`; nil: it is not one
@@ -208,8 +207,10 @@ func (e *Expression) Uses(names ...string) bool {
 // index, "" for the whole input.
 func (e *Expression) Inputs() []string { return e.inputs }
 
-// MembersUsed are the members of `op` and `attempt` that it reads: "op.id".
-func (e *Expression) MembersUsed() []string { return e.members }
+// UsesMember reports whether it reads this member of `op` or `attempt`.
+func (e *Expression) UsesMember(of, member string) bool {
+	return slices.ContainsFunc(e.chains, func(c memberChain) bool { return c.root == of && len(c.steps) > 0 && c.steps[0] == member })
+}
 
 // Secret reports whether it uses a secret.
 func (e *Expression) Secret() bool { return e.Uses("env", "file") }

@@ -1,7 +1,6 @@
 package expr
 
 import (
-	"fmt"
 	"strings"
 
 	"cel.dev/cel-go/cel"
@@ -54,9 +53,6 @@ func (e *Expression) noteInput(x ast.Expr, part map[int64]bool) {
 		return
 	}
 	e.chains = append(e.chains, memberChain{root.AsIdent(), steps})
-	if of := root.AsIdent(); Members[of] != nil && len(steps) > 0 {
-		e.members = append(e.members, fmt.Sprintf("%s.%v", of, steps[0]))
-	}
 	if root.AsIdent() != "input" {
 		return
 	}

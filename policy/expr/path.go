@@ -66,35 +66,6 @@ func (p Path) Get(data any) (value any, found bool, err error) {
 	return data, true, nil
 }
 
-// Set changes what is at the path, inside data. It makes members that are missing on
-// the way; where it cannot, the error is nowhere.
-func (p Path) Set(data any, nowhere error, change func(old any) (any, error)) (_ any, err error) {
-	if len(p) == 0 {
-		return change(data)
-	}
-	switch at := data.(type) {
-	case []any:
-		i, ok := p[0].(int)
-		if !ok || i >= len(at) {
-			return nil, nowhere
-		}
-		at[i], err = p[1:].Set(at[i], nowhere, change)
-	case map[string]any:
-		name, ok := p[0].(string)
-		if !ok {
-			return nil, nowhere
-		}
-		member := at[name]
-		if member == nil && len(p) > 1 {
-			member = map[string]any{}
-		}
-		at[name], err = p[1:].Set(member, nowhere, change)
-	default:
-		return nil, nowhere
-	}
-	return data, err
-}
-
 // Replace changes every plain value at the path and below it, inside data. found
 // reports whether there was one.
 func (p Path) Replace(data any, change func(old any) any) (_ any, found bool) {

@@ -62,7 +62,7 @@ var long = map[string]int{
 	"ledger/sqlite":           10,
 	"ledger/wire/curl":        12,
 	"ledger/wire/mcpwire":     3,
-	"policy":                  43,
+	"policy":                  41,
 	"policy/expr":             6,
 	"policy/mapping":          8,
 	"reconcile":               10,
