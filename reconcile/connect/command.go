@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"sync"
 	"time"
 
 	"indoubt/ledger"
@@ -18,6 +19,8 @@ import (
 )
 
 const (
+	// maxOutput bounds how much of each output stream is kept, in bytes, where the request does not.
+	maxOutput = 1 << 20
 	// outputDelay is how long output is awaited after the program itself has ended:
 	// a child it left behind may hold the pipes open for ever.
 	outputDelay = time.Second
@@ -37,7 +40,7 @@ func Command(ctx context.Context, q policy.CommandRequest) ledger.Answer {
 	}
 	ctx, cancel := context.WithDeadline(ctx, transmit.Ends(a.BeganAt, q.Timeout, q.Deadline))
 	defer cancel()
-	bound := int(cmp.Or(q.Max, DefaultMaxOutput))
+	bound := int(cmp.Or(q.Max, maxOutput))
 	stdout, stderr := &tail{max: bound}, &tail{max: bound}
 	cmd := exec.Command(q.Argv[0], q.Argv[1:]...)
 	cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = q.Dir, bytes.NewReader(q.Stdin), stdout, stderr
@@ -123,11 +126,14 @@ func endOrLook(attempt string, group *procgroup.Group, failed bool, a *ledger.An
 // tail keeps the last max bytes written to it.
 type tail struct {
 	max int
+	mu  sync.Mutex
 	buf []byte
 	cut bool
 }
 
 func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	n := len(p)
 	if len(p) > t.max {
 		p, t.cut = p[len(p)-t.max:], true
@@ -141,8 +147,10 @@ func (t *tail) Write(p []byte) (int, error) {
 }
 
 func (t *tail) bytes() []byte {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	if len(t.buf) > t.max {
 		t.buf, t.cut = t.buf[len(t.buf)-t.max:], true
 	}
-	return t.buf
+	return bytes.Clone(t.buf)
 }

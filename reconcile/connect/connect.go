@@ -11,15 +11,13 @@
 // import policy for requests, and ledger for Answer and for the names of error classes.
 package connect
 
-import "time"
+import (
+	"context"
+	"errors"
+	"fmt"
 
-const (
-	// DefaultMaxBody bounds how much of an HTTP answer is kept, in bytes.
-	DefaultMaxBody = 4 << 20
-	// DefaultMaxOutput bounds how much of each output stream of a command is kept, in bytes.
-	DefaultMaxOutput = 1 << 20
-
-	connectTimeout = 10 * time.Second // each of dialling and the TLS handshake
+	"indoubt/ledger"
+	"indoubt/ledger/wire/transmit"
 )
 
 // Mistaken marks an error that lies in the request itself: a statement the
@@ -29,3 +27,12 @@ type Mistaken struct{ Err error }
 
 func (e *Mistaken) Error() string { return "it cannot be asked like this: " + e.Err.Error() }
 func (e *Mistaken) Unwrap() error { return e.Err }
+
+// failed closes an answer that did not come. When the time was up, that is the reason,
+// whatever a driver or a server makes of it.
+func failed(a ledger.Answer, ctx context.Context, err error) ledger.Answer {
+	if ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
+		err = fmt.Errorf("%w (%w)", ctx.Err(), err)
+	}
+	return transmit.Failed(a, err)
+}

@@ -27,8 +27,6 @@ type HTTP struct {
 	client *http.Client
 }
 
-const idlePerHost = 64
-
 // Read makes a read: over the pool, asking every cache on the way to pass it
 // through. Redirects are followed on the same host; another one comes back as the answer it is.
 func (h *HTTP) Read(ctx context.Context, q policy.HTTPRequest) ledger.Answer {
@@ -73,21 +71,8 @@ func (h *HTTP) Close() {
 }
 
 func (h *HTTP) open() {
-	dial := h.Dial
-	if dial == nil {
-		dial = (&net.Dialer{Timeout: connectTimeout, KeepAlive: 15 * time.Second}).DialContext
-	}
-	t := &http.Transport{
-		Proxy:                  http.ProxyFromEnvironment,
-		DialContext:            dial,
-		TLSHandshakeTimeout:    connectTimeout,
-		MaxResponseHeaderBytes: 256 << 10,
-		ForceAttemptHTTP2:      true,
-		MaxIdleConns:           4 * idlePerHost,
-		MaxIdleConnsPerHost:    idlePerHost,
-		IdleConnTimeout:        30 * time.Second,
-	}
-	h.client = &http.Client{Transport: t, CheckRedirect: redirect}
+	sender := transmit.Sender{Dial: h.Dial}
+	h.client = &http.Client{Transport: sender.Reads(), CheckRedirect: redirect}
 }
 
 // redirect keeps a read on the host it was meant for, with the method it had.
@@ -136,7 +121,7 @@ func newRequest(ctx context.Context, q policy.HTTPRequest) (*http.Request, error
 func take(a ledger.Answer, resp *http.Response, bound int64) ledger.Answer {
 	defer resp.Body.Close()
 	if bound <= 0 {
-		bound = DefaultMaxBody
+		bound = transmit.DefaultMaxBody
 	}
 	a.Status, a.Header = resp.StatusCode, resp.Header
 	body, err := io.ReadAll(&io.LimitedReader{R: resp.Body, N: bound + 1})

@@ -5,8 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -35,20 +33,7 @@ type MCP struct {
 // RPC is what the server answered, also where that is an error; a result that is
 // too long is left out, and the answer is Truncated.
 func (m *MCP) Read(ctx context.Context, q policy.MCPRequest) ledger.Answer {
-	a := ledger.Answer{Via: "mcp", BeganAt: time.Now()}
-	ctx, cancel := context.WithDeadline(ctx, transmit.Ends(a.BeganAt, q.Timeout, q.Deadline))
-	defer cancel()
-	s, err := m.session(ctx, q)
-	if err != nil {
-		return failedCall(a, ctx, err)
-	}
-	defer s.release()
-	if !q.ReadOnly {
-		if err := s.mustOnlyRead(ctx, q.Tool); err != nil {
-			return failedCall(a, ctx, err)
-		}
-	}
-	return s.call(ctx, q, a, false)
+	return m.ask(ctx, q, false)
 }
 
 // Send calls a tool once: one message, on whose answer it waits until the
@@ -56,23 +41,32 @@ func (m *MCP) Read(ctx context.Context, q policy.MCPRequest) ledger.Answer {
 // that has expired meanwhile would leave the call in doubt. Sent is false where
 // the server did not start or no byte of the call was written.
 func (m *MCP) Send(ctx context.Context, q policy.MCPRequest) ledger.Answer {
+	return m.ask(ctx, q, true)
+}
+
+func (m *MCP) ask(ctx context.Context, q policy.MCPRequest, write bool) ledger.Answer {
 	a := ledger.Answer{Via: "mcp", BeganAt: time.Now()}
 	ctx, cancel := context.WithDeadline(ctx, transmit.Ends(a.BeganAt, q.Timeout, q.Deadline))
 	defer cancel()
-	if transmit.Past(q.Deadline) {
+	if write && transmit.Past(q.Deadline) {
 		return transmit.Failed(a, transmit.ErrPastDeadline)
 	}
 	pool := m
-	if len(q.Command) == 0 {
+	if write && len(q.Command) == 0 {
 		pool = &MCP{}
 		defer func() { go pool.Close() }() // what it waits for is of no consequence to the answer
 	}
 	s, err := pool.session(ctx, q)
 	if err != nil {
-		return failedCall(a, ctx, err)
+		return failed(a, ctx, err)
 	}
 	defer s.release()
-	return s.call(ctx, q, a, true)
+	if !write && !q.ReadOnly {
+		if err := s.mustOnlyRead(ctx, q.Tool); err != nil {
+			return failed(a, ctx, err)
+		}
+	}
+	return s.call(ctx, q, a, write)
 }
 
 // Close ends every session and returns when the servers are gone. Calls that are
@@ -116,13 +110,4 @@ func (m *MCP) session(ctx context.Context, q policy.MCPRequest) (*mcpSession, er
 	}
 	m.mu.Unlock()
 	return have.acquire(ctx)
-}
-
-// failedCall closes an answer that did not come. When the time was up, that is
-// the reason.
-func failedCall(a ledger.Answer, ctx context.Context, err error) ledger.Answer {
-	if ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
-		err = fmt.Errorf("%w (%w)", ctx.Err(), err)
-	}
-	return transmit.Failed(a, err)
 }

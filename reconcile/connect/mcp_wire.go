@@ -35,14 +35,14 @@ type mcpTransport struct {
 }
 
 func (t *mcpTransport) Connect(ctx context.Context) (mcp.Connection, error) {
-	c := &mcpConn{changed: t.changed, waiting: map[string]waiting{}, writes: map[string]bool{}}
+	c := &mcpConn{changed: t.changed, said: tail{max: maxSaid}, waiting: map[string]waiting{}, writes: map[string]bool{}}
 	var err error
 	if d := t.define; len(d.Command) > 0 {
 		c.wire, err = mcpwire.Start(ctx, mcpwire.StdioOptions{
 			Argv: d.Command, Dir: d.Dir, Env: append(os.Environ(), d.Env...), Stderr: &c.said, Grace: serverGrace,
 		})
 	} else {
-		c.wire, err = mcpwire.Dial(ctx, mcpwire.HTTPOptions{URL: d.URL, Header: d.Header})
+		c.wire, err = mcpwire.Dial(ctx, d.URL, d.Header)
 	}
 	if err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func (t *mcpTransport) Connect(ctx context.Context) (mcp.Connection, error) {
 type mcpConn struct {
 	wire    mcpwire.Conn
 	changed func()
-	said    said
+	said    tail // what it wrote last to its standard error
 	queue   []jsonrpc.Message // of a batch, for Read
 
 	mu      sync.Mutex
@@ -108,7 +108,7 @@ func (s *mcpSession) call(ctx context.Context, q policy.MCPRequest, a ledger.Ans
 	if !errors.Is(err, context.Canceled) {
 		s.fail()
 	}
-	a = failedCall(a, ctx, s.conn.explain(err))
+	a = failed(a, ctx, s.conn.explain(err))
 	a.Truncated = errors.Is(s.conn.ended(), mcpwire.ErrLineTooLong)
 	if a.Sent && a.Class == "" && a.Status == 0 {
 		a.Class = ledger.ClassEOF
@@ -259,40 +259,20 @@ func (c *mcpConn) SessionID() string { return "" }
 
 // explain adds what the server said last, where it has gone.
 func (c *mcpConn) explain(err error) error {
-	if text := c.said.last(); text != "" && c.ended() != nil {
+	text := strings.Join(strings.Fields(strings.ToValidUTF8(string(c.said.bytes()), "?")), " ")
+	if len(text) > 300 {
+		text = "…" + strings.ToValidUTF8(text[len(text)-300:], "")
+	}
+	if text != "" && c.ended() != nil {
 		err = fmt.Errorf("%w; the server said: %s", err, text)
 	}
 	return err
 }
 
-// said keeps the end of what a server writes to its standard error.
-type said struct {
-	mu   sync.Mutex
-	tail tail
-}
-
-func (s *said) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.tail.max = maxSaid
-	return s.tail.Write(p)
-}
-
-// last is the end of it on one line.
-func (s *said) last() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	text := strings.Join(strings.Fields(strings.ToValidUTF8(string(s.tail.buf), "?")), " ")
-	if len(text) > 300 {
-		text = "…" + strings.ToValidUTF8(text[len(text)-300:], "")
-	}
-	return text
-}
-
 // rpcAnswer is the answer in a response. A result above the bound is left out.
 func rpcAnswer(f mcpwire.Frame, bound int64) (a *ledger.RPCAnswer, cut bool) {
 	if bound <= 0 {
-		bound = DefaultMaxBody
+		bound = transmit.DefaultMaxBody
 	}
 	if said, ok := f.Members["error"]; ok {
 		var e struct {

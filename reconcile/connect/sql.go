@@ -66,7 +66,10 @@ func (s *SQL) Read(ctx context.Context, q policy.SQLRequest) ledger.Answer {
 		err = &Mistaken{err}
 	}
 	if a.Truncated = rows.cut || tooLong(err); err != nil && !a.Truncated {
-		return failedStatement(a, ctx, err)
+		if a = failed(a, ctx, err); a.Class == "" && timedOut(err) {
+			a.Class = ledger.ClassTimeout
+		}
+		return a
 	}
 	a.Sent = true
 	a.Rows, a.EndedAt = rows.json(), time.Now()
@@ -116,19 +119,6 @@ func openDatabase(driver, dsn string) (database, error) {
 		return openPostgres(dsn)
 	}
 	return nil, fmt.Errorf("there is no driver %q: sqlite and postgres", driver)
-}
-
-// failedStatement closes an answer that did not come. When the time was up,
-// that is the reason, whatever a driver makes of it.
-func failedStatement(a ledger.Answer, ctx context.Context, err error) ledger.Answer {
-	if ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
-		err = fmt.Errorf("%w (%w)", ctx.Err(), err)
-	}
-	a = transmit.Failed(a, err)
-	if a.Class == "" && timedOut(err) {
-		a.Class = ledger.ClassTimeout
-	}
-	return a
 }
 
 // tooLong reports whether a single value was longer than is read.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -29,6 +30,7 @@ func openPostgres(dsn string) (database, error) {
 	config.MaxConnIdleTime, config.HealthCheckPeriod = idleConnection, idleConnection
 	c := &config.ConnConfig.Config
 	c.MaxProtocolMessageBodyLen = maxWire
+	const connectTimeout = 10 * time.Second
 	if c.ConnectTimeout <= 0 || c.ConnectTimeout > connectTimeout {
 		c.ConnectTimeout = connectTimeout
 	}

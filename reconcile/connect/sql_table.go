@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"indoubt/ledger"
+	"indoubt/ledger/wire/transmit"
 	"indoubt/policy"
 )
 
@@ -26,7 +27,7 @@ type table struct {
 }
 
 func newTable(q policy.SQLRequest) *table {
-	return &table{maxBody: cmp.Or(q.Max, DefaultMaxBody)}
+	return &table{maxBody: cmp.Or(q.Max, transmit.DefaultMaxBody)}
 }
 
 // columns names what every row holds.

@@ -177,11 +177,11 @@ func (c mcpCommand) server(o *mcpproxy.Options, argv []string, flags mcpFlags) e
 		if err != nil {
 			return err
 		}
-		if _, err := mcpwire.Dial(context.Background(), mcpwire.HTTPOptions{URL: flags.url}); err != nil { // it only looks at the URL
+		if _, err := mcpwire.Dial(context.Background(), flags.url, nil); err != nil { // it only looks at the URL
 			return usage("--url: "+err.Error(), "")
 		}
 		o.Connect = func(ctx context.Context) (mcpwire.Conn, error) {
-			return mcpwire.Dial(ctx, mcpwire.HTTPOptions{URL: flags.url, Header: header})
+			return mcpwire.Dial(ctx, flags.url, header)
 		}
 		return nil
 	}

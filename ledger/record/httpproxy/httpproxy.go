@@ -63,11 +63,13 @@ func New(o Options) (*Proxy, error) {
 	if o.Upstream.RawQuery != "" || o.Upstream.Fragment != "" || o.Upstream.User != nil {
 		return nil, errors.New("the upstream's address has a query, a fragment or a credential, which would be lost: clients send their own")
 	}
-	p := &Proxy{patience: bodyPatience, reads: readTransport(o.TLS),
+	sender := transmit.Sender{TLS: o.TLS}
+	p := &Proxy{patience: bodyPatience, reads: sender.Reads(),
 		hosts: append([]string{o.Upstream.Hostname()}, o.Hosts...), room: make(chan struct{}, mostRequests)}
+	p.reads.DisableCompression = true // what passes is not changed
 	p.transport = &roundtrip.Transport{
 		Recorder: o.Recorder, Scope: o.Scope, RequireKey: o.RequireKey, MaxRequest: o.MaxRequest, Report: o.Report,
-		Sender: transmit.Sender{TLS: o.TLS}, Reads: p.reads,
+		Sender: sender, Reads: p.reads,
 		Undelivered: func(req *http.Request, operationID string) {
 			if d, ok := req.Context().Value(deliveryKey{}).(*delivery); ok {
 				d.operationID = operationID
@@ -100,24 +102,6 @@ func New(o Options) (*Proxy, error) {
 		ErrorLog:     log.New(io.Discard, "", 0), // what became of a request is reported; the rest names addresses
 	}
 	return p, nil
-}
-
-// readTransport is for what is not recorded. It changes nothing of what passes.
-func readTransport(c *tls.Config) *http.Transport {
-	t := &http.Transport{
-		Proxy:                  http.ProxyFromEnvironment,
-		DialContext:            (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second}).DialContext,
-		TLSHandshakeTimeout:    10 * time.Second,
-		IdleConnTimeout:        60 * time.Second,
-		MaxIdleConnsPerHost:    64,
-		MaxResponseHeaderBytes: 256 << 10,
-		DisableCompression:     true,
-		ForceAttemptHTTP2:      true,
-	}
-	if c != nil {
-		t.TLSClientConfig = c.Clone()
-	}
-	return t
 }
 
 // rewrite points a request at the upstream and leaves the rest as it was.

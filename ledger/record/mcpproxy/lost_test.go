@@ -79,7 +79,7 @@ func TestTheIdOfACallThatWasNotSentIsFree(t *testing.T) {
 	w := newWorld(t)
 	o := w.options()
 	o.Connect = func(ctx context.Context) (mcpwire.Conn, error) {
-		return mcpwire.Dial(ctx, mcpwire.HTTPOptions{URL: "http://127.0.0.1:1"}) // a port that no other test is given
+		return mcpwire.Dial(ctx, "http://127.0.0.1:1", nil) // a port that no other test is given
 	}
 	c := w.clientWith(o)
 	for range 2 {

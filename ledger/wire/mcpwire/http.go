@@ -16,12 +16,6 @@ import (
 	"indoubt/ledger/wire/transmit"
 )
 
-// HTTPOptions says which server Dial talks to.
-type HTTPOptions struct {
-	URL    string
-	Header http.Header // sent with every request; what the protocol itself needs goes over it
-}
-
 const (
 	acceptWait  = 10 * time.Second // for the 202 to a notification
 	deleteWait  = 2 * time.Second
@@ -62,7 +56,8 @@ type received struct {
 }
 
 // Dial makes a connection to an MCP server over streamable HTTP. Nothing is sent
-// yet; an error means that the URL is none.
+// yet; an error means that the URL is none. The header is sent with every request;
+// what the protocol itself needs goes over it.
 //
 // Every message is one POST on a connection of its own, transmitted once: there
 // are no redirects and no second tries. Where the stream of its answer ends early and
@@ -83,16 +78,16 @@ type received struct {
 // From revision 2026-07-28 on, notifications/cancelled is not posted: as that
 // revision has it, the stream of the request's answer is closed instead, and
 // Recv tells of it as lost.
-func Dial(ctx context.Context, o HTTPOptions) (Conn, error) {
+func Dial(ctx context.Context, address string, header http.Header) (Conn, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	u, err := url.Parse(o.URL)
+	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return nil, fmt.Errorf("%q is not the http or https URL of an MCP server", transmit.WithoutSecrets(u))
 	}
 	c := &overHTTP{
-		url: o.URL, header: o.Header.Clone(), closed: make(chan struct{}),
+		url: address, header: header.Clone(), closed: make(chan struct{}),
 		out: make(chan received, 16), streams: map[string]*exchange{},
 	}
 	if c.header == nil {

@@ -27,7 +27,7 @@ const (
 
 func dial(t *testing.T, url string) Conn {
 	t.Helper()
-	c := need.Get(Dial(context.Background(), HTTPOptions{URL: url}))(t)
+	c := need.Get(Dial(context.Background(), url, nil))(t)
 	t.Cleanup(func() { c.Close() })
 	return c
 }
@@ -345,7 +345,7 @@ func TestASession(t *testing.T) {
 	s := &served{t: t, pings: make(chan string)}
 	server := httptest.NewServer(s)
 	defer server.Close()
-	c := need.Get(Dial(context.Background(), HTTPOptions{URL: server.URL, Header: http.Header{"Authorization": {"Bearer x"}}}))(t)
+	c := need.Get(Dial(context.Background(), server.URL, http.Header{"Authorization": {"Bearer x"}}))(t)
 	defer c.Close()
 	send(t, c, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2026-01-01"}}`)
 	recvLine(t, c, `{   "jsonrpc": "2.0",    "id": 0, "result": {"protocolVersion": "2025-11-25"} }`)

@@ -36,6 +36,7 @@ const (
 
 	connectTimeout = 10 * time.Second // each of dialling and the TLS handshake
 	maxHeader      = 256 << 10
+	idlePerHost    = 64 // connections that are kept for further reads
 )
 
 // Sender makes transmissions. Its zero value is ready and safe for use by many
@@ -106,21 +107,16 @@ func (s *Sender) Open(req *http.Request, l Limits) (*Reply, ledger.Answer) {
 	return r, a
 }
 
-// transport is for one request: one fresh connection, given up afterwards.
-func (s *Sender) transport(g *sendDeadline) *http.Transport {
+// base is what reads and writes have in common: how a connection comes about, and the bounds
+// of what comes before a body.
+func (s *Sender) base() *http.Transport {
 	dial := s.Dial
 	if dial == nil {
 		dial = (&net.Dialer{Timeout: connectTimeout, KeepAlive: 15 * time.Second}).DialContext
 	}
-	t := &http.Transport{
-		Proxy: http.ProxyFromEnvironment,
-		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-			conn, err := dial(ctx, network, address)
-			if err != nil {
-				return nil, err
-			}
-			return deadlineConn{conn, g}, nil
-		},
+	return &http.Transport{
+		Proxy:       http.ProxyFromEnvironment,
+		DialContext: dial,
 		OnProxyConnectResponse: func(_ context.Context, proxy *url.URL, _ *http.Request, said *http.Response) error {
 			if said.StatusCode != http.StatusOK { // else its words alone would be the error
 				return fmt.Errorf("the HTTP proxy %s does not connect: %s", WithoutSecrets(proxy), said.Status)
@@ -128,13 +124,34 @@ func (s *Sender) transport(g *sendDeadline) *http.Transport {
 			return nil
 		},
 		TLSHandshakeTimeout:    connectTimeout,
+		TLSClientConfig:        s.TLS.Clone(),
 		MaxResponseHeaderBytes: maxHeader,
-		DisableKeepAlives:      true,
-		DisableCompression:     true,
-		Protocols:              new(http.Protocols),
 	}
+}
+
+// Reads is a transport for requests that may be repeated: it keeps connections for the next
+// ones, and sends again by itself what was not answered on a kept one.
+func (s *Sender) Reads() *http.Transport {
+	t := s.base()
+	t.ForceAttemptHTTP2 = true
+	t.MaxIdleConns, t.MaxIdleConnsPerHost, t.IdleConnTimeout = 4*idlePerHost, idlePerHost, 30*time.Second
+	return t
+}
+
+// transport is for one request: one fresh connection, given up afterwards.
+func (s *Sender) transport(g *sendDeadline) *http.Transport {
+	t := s.base()
+	dial := t.DialContext
+	t.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return deadlineConn{conn, g}, nil
+	}
+	t.DisableKeepAlives, t.DisableCompression = true, true
+	t.Protocols = new(http.Protocols)
 	t.Protocols.SetHTTP1(true) // one request on one connection; HTTP/2 may put a stream on another by itself
-	t.TLSClientConfig = s.TLS.Clone()
 	if t.TLSClientConfig == nil {
 		t.TLSClientConfig = new(tls.Config)
 	}
