@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -175,4 +176,77 @@ func sleep(ctx context.Context, d time.Duration) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// asOf is the record as the clocks stand at the moment. What is computed from a
+// record goes by its clocks, and the wall clock may have been set since it was read.
+func asOf(rec ledger.Record, at ledger.Moment) ledger.Record {
+	rec.Now, rec.Steady = at.Wall, at.Steady
+	return rec
+}
+
+// checkClock notices that the wall clock was set. Only the first engine to do so
+// writes it down.
+func (e *Engine) checkClock(ctx context.Context) error {
+	now := e.moment()
+	step := now.Step(e.clock)
+	switch {
+	case step != 0:
+		first, err := e.o.Store.Stepped(ctx, step)
+		if err != nil {
+			return fmt.Errorf("tell of the clock: %w", err)
+		}
+		if first {
+			e.logf("%s", ledger.StepEvent(step).Reason)
+		}
+	case e.clock.Steady.Boot != "":
+		return nil
+	}
+	e.clock = now
+	return nil
+}
+
+// Counters are what an engine has done and seen happen since it was made.
+type Counters struct {
+	Reads map[ReadCount]uint64 // by kind and verdict
+	Sends map[SendCount]uint64 // by kind and outcome
+}
+
+// ReadCount names one counter of reads.
+type ReadCount struct {
+	Kind    string
+	Verdict ledger.Verdict
+}
+
+// SendCount names one counter of sends.
+type SendCount struct {
+	Kind    string
+	Outcome ledger.Outcome
+}
+
+type counting struct {
+	mu sync.Mutex
+	c  Counters
+}
+
+func (c *counting) add(change func(*Counters)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.c.Reads == nil {
+		c.c.Reads, c.c.Sends = map[ReadCount]uint64{}, map[SendCount]uint64{}
+	}
+	change(&c.c)
+}
+
+func (c *counting) read(kind string, r ledger.Read) {
+	c.add(func(c *Counters) { c.Reads[ReadCount{kind, r.Verdict}]++ })
+}
+
+// Counters returns what was counted so far.
+func (e *reader) Counters() Counters {
+	e.counted.mu.Lock()
+	defer e.counted.mu.Unlock()
+	c := e.counted.c
+	c.Reads, c.Sends = maps.Clone(c.Reads), maps.Clone(c.Sends)
+	return c
 }

@@ -170,13 +170,6 @@ func (k *keeping) later(first kept) {
 	time.Sleep(keepEvery)
 }
 
-// Heartbeat moves the deadline of a live attempt to at least extend from now
-// and returns it. ledger.ErrMoved: the attempt is not live any more, and its
-// sender must stop.
-func (r *Recorder) Heartbeat(ctx context.Context, attemptID string, extend time.Duration) (time.Time, error) {
-	return ledger.Heartbeat(ctx, r.store, attemptID, extend)
-}
-
 // Drain waits until every outcome that is known is recorded, or ctx ends; it
 // returns how many are not.
 func (r *Recorder) Drain(ctx context.Context) int {
@@ -200,4 +193,88 @@ func (r *Recorder) Log(line string) {
 	if r.options.Log != nil {
 		r.options.Log(line)
 	}
+}
+
+// mostSent bounds the attempts that a long-lived recorder remembers and that are never
+// settled, and mostSentBytes their inputs.
+const (
+	mostSent      = 10_000
+	mostSentBytes = 64 << 20
+)
+
+// remembered are the attempts that were begun here and are not settled for good. A ledger
+// that failed over may lack them, and no one else knows what was sent.
+type remembered struct {
+	mu    sync.Mutex
+	all   map[string]ledger.Sent // by attempt
+	bytes int
+}
+
+func (m *remembered) keep(s ledger.Sent) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	size := len(s.Operation.Input)
+	for id := range m.all {
+		if len(m.all) < mostSent && m.bytes+size <= mostSentBytes {
+			break
+		}
+		m.remove(id)
+	}
+	if m.all == nil {
+		m.all = map[string]ledger.Sent{}
+	}
+	m.all[s.Attempt.ID], m.bytes = s, m.bytes+size
+}
+
+// of is the attempt as it was begun here, or one without an id.
+func (m *remembered) of(attemptID string) ledger.Sent {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.all[attemptID]
+}
+
+func (m *remembered) drop(attemptID string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.remove(attemptID)
+}
+
+func (m *remembered) remove(attemptID string) {
+	m.bytes -= len(m.all[attemptID].Operation.Input)
+	delete(m.all, attemptID)
+}
+
+// mostMoves bounds how often a ledger is followed that has moved on.
+const mostMoves = 8
+
+// settleElsewhere records an outcome where the ledger is that has moved: its attempt went
+// along. Until it is known to be there, why is the error.
+func settleElsewhere(ctx context.Context, r *Recorder, sent ledger.Sent, req ledger.SettleRequest, why error) (ledger.Applied, error) {
+	here, err := r.store.Info(ctx)
+	if err != nil || here.MovedTo == "" || r.options.Elsewhere == nil {
+		return ledger.Applied{}, why
+	}
+	there, err := within(ctx, func(ctx context.Context) (ledger.Store, error) { return follow(ctx, r.options.Elsewhere, here.MovedTo) })
+	if err != nil {
+		return ledger.Applied{}, fmt.Errorf("%w; it is not reached there: %v", why, err) //nolint:errorlint // what is wrong there says nothing of the outcome
+	}
+	defer there.Close()
+	there = bounded{there}
+	if is, err := there.Info(ctx); err != nil || is.ID != here.ID {
+		return ledger.Applied{}, fmt.Errorf("%w; what is there is not known to be this ledger (%v)", why, err) //nolint:errorlint // nor does this
+	}
+	return ledger.SettleSent(ctx, there, sent, req)
+}
+
+// follow opens the ledger where it is now, going by what each place says of the next.
+func follow(ctx context.Context, opens func(context.Context, string) (ledger.Store, error), name string) (s ledger.Store, err error) {
+	for range mostMoves {
+		s, err = opens(ctx, name)
+		var away *ledger.AwayError
+		if !errors.As(err, &away) {
+			return s, err
+		}
+		name = away.To
+	}
+	return s, err
 }

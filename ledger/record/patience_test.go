@@ -80,7 +80,7 @@ func TestI1_AStoreThatHangs(t *testing.T) {
 			return err
 		})
 		inTime(t, "heartbeat", ledger.ErrLost, func() error {
-			_, err := r.Heartbeat(t.Context(), live.Attempt.ID, time.Minute)
+			_, err := ledger.Heartbeat(t.Context(), r.Store(), live.Attempt.ID, time.Minute)
 			return err
 		})
 		inTime(t, "look-up", ledger.ErrLost, func() error {

@@ -114,7 +114,7 @@ type Request struct {
 	KeySent                   bool          // the key is; see Recorder.Begin
 	ID, Token                 string        // made when empty
 	Secret                    []string      // paths of the input that are redacted beside the kind's
-	// AwaitsDelivery: the caller says with Recorder.Deliver when it has passed the
+	// AwaitsDelivery: the caller says with ledger.Deliver when it has passed the
 	// final answer on. Until then a fresh request of the same input gets that answer.
 	AwaitsDelivery bool
 	// Place is the method, host and path by which a policy finds the kind of an HTTP request:

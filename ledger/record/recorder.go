@@ -137,7 +137,7 @@ func (r *Recorder) beginToSend(ctx context.Context, w Request) (Begun, error) {
 				r.AddSecrets(res.Attempt.ID, secrets...)
 			}
 			if res.Answer == ledger.AnswerFinished && res.Operation.Undelivered && !w.AwaitsDelivery { // the caller has it with this
-				err = r.Deliver(ctx, res.Operation.ID)
+				err = ledger.Deliver(ctx, r.store, res.Operation.ID)
 			}
 			return Begun{res, deadlineOf(res.Attempt, asked, r.options.Clock)}, err
 		}
@@ -395,12 +395,6 @@ func (r *Recorder) Suspend(ctx context.Context, req ledger.SuspendRequest) (ledg
 	}
 	req.Result = outcome.TidyResult(req.Result, r.Secrets(req.AttemptID))
 	return ledger.Suspend(ctx, r.store, req)
-}
-
-// Deliver notes that the caller has been given the final answer of an operation
-// that was begun with AwaitsDelivery.
-func (r *Recorder) Deliver(ctx context.Context, operationID string) error {
-	return ledger.Deliver(ctx, r.store, operationID)
 }
 
 // Wait returns the operation as soon as it is not pending: settled, or in doubt

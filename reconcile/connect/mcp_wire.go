@@ -55,7 +55,7 @@ func (t *mcpTransport) Connect(ctx context.Context) (mcp.Connection, error) {
 type mcpConn struct {
 	wire    mcpwire.Conn
 	changed func()
-	said    tail // what it wrote last to its standard error
+	said    tail              // what it wrote last to its standard error
 	queue   []jsonrpc.Message // of a batch, for Read
 
 	mu      sync.Mutex

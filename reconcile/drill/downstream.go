@@ -145,16 +145,11 @@ func (d *Downstream) later(r *http.Request) time.Duration {
 
 func (d *Downstream) routes() http.Handler {
 	mux := http.NewServeMux()
-	for path, res := range map[string]*resource{
-		"/v1/payment_intents": charges, "/v1/payouts": payouts, "/posts": posts, "/send": mails,
-		"/deploys": deploys, "/legacy/charge": legacyCharges,
-	} {
-		mux.HandleFunc("POST "+path, func(w http.ResponseWriter, r *http.Request) { d.write(w, r, res) })
-	}
-	for path, res := range map[string]*resource{
-		"/v1/payment_intents": charges, "/v1/payouts": payouts, "/posts/search": posts, "/messages": mails, "/deploys": deploys,
-	} {
-		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) { d.read(w, r, res) })
+	for _, res := range resources {
+		mux.HandleFunc("POST "+res.path, func(w http.ResponseWriter, r *http.Request) { d.write(w, r, res) })
+		if res.lists != "" {
+			mux.HandleFunc("GET "+res.lists, func(w http.ResponseWriter, r *http.Request) { d.read(w, r, res) })
+		}
 	}
 	return mux
 }

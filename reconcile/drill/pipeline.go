@@ -148,7 +148,7 @@ func (p *pipeline) send(w wish, until time.Time) *flight {
 
 // post makes the request of a wish and reads its answer.
 func (p *pipeline) post(ctx context.Context, w wish) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.base+paths[w.Kind], bytes.NewReader(w.Input))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.base+resources[w.Kind].path, bytes.NewReader(w.Input))
 	if err != nil {
 		return err
 	}
@@ -200,14 +200,4 @@ func (p *pipeline) giveUp(wishes []wish) error {
 		}
 	}
 	return nil
-}
-
-// paths are where each kind is written.
-var paths = map[string]string{
-	"stripe.charge": "/v1/payment_intents",
-	"bank.payout":   "/v1/payouts",
-	"x.post":        "/posts",
-	"mail.send":     "/send",
-	"legacy.charge": "/legacy/charge",
-	"deploy":        "/deploys",
 }

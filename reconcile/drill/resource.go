@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"net/http"
+	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -20,69 +20,48 @@ type fields map[string]any
 type resource struct {
 	name    string
 	prefix  string   // of receipts
+	path    string   // where it is written
+	lists   string   // where it is listed; "" for nowhere
+	items   string   // the member of a list that holds them
 	require []string // fields without which a write is refused
 	filter  []string // query parameters of the list, equal to the field of that name
 	search  []string // fields the list's `query` is looked for in
 	keyed   bool     // remembers idempotency keys
 	status  string   // a fresh one's status
-	// check refuses a write for a reason of its own; nil never does.
-	check func(in fields) (status int, code, message string)
-	list  func(items []fields, more bool) fields
+	bare    bool     // a write is answered with the receipt alone
 }
 
-var (
-	charges = &resource{
-		name: "payment_intents", prefix: "pi_", require: []string{"amount", "currency", "customer"},
-		filter: []string{"customer"}, keyed: true, status: "succeeded", check: declined, list: stripeList,
-	}
-	payouts = &resource{
-		name: "payouts", prefix: "po_", require: []string{"amount", "destination"},
-		filter: []string{"destination"}, status: "pending", list: stripeList,
-	}
-	posts = &resource{
-		name: "posts", prefix: "post_", require: []string{"text"}, search: []string{"text", "ref"},
-		list: func(items []fields, more bool) fields { return fields{"posts": items, "more": more} },
-	}
-	mails = &resource{
-		name: "mails", prefix: "m_", require: []string{"to", "subject"}, filter: []string{"message_id", "to"}, status: "queued",
-		list: func(items []fields, more bool) fields {
-			return fields{"messages": items, "total": len(items), "more": more}
-		},
-	}
-	legacyCharges = &resource{name: "legacy_charges", prefix: "", require: []string{"amount", "customer"}}
-	deploys       = &resource{
-		name: "deploys", prefix: "dep_", require: []string{"service", "version"}, filter: []string{"service", "version"}, status: "live",
-		list: func(items []fields, more bool) fields { return fields{"deploys": items, "more": more} },
-	}
-)
-
-func stripeList(items []fields, more bool) fields {
-	return fields{"object": "list", "data": items, "has_more": more}
-}
-
-// declined is how a card says no: the answer is known, and nothing happened.
-func declined(in fields) (int, string, string) {
-	if c, _ := in["customer"].(string); strings.HasPrefix(c, "cus_declined") {
-		return http.StatusPaymentRequired, "card_declined", "Your card was declined."
-	}
-	return 0, "", ""
+// resources are all of them, by the kind that the policy makes of their writes.
+var resources = map[string]*resource{
+	"stripe.charge": {
+		name: "payment_intents", prefix: "pi_", path: "/v1/payment_intents", lists: "/v1/payment_intents", items: "data",
+		require: []string{"amount", "currency", "customer"}, filter: []string{"customer"}, keyed: true, status: "succeeded",
+	},
+	"bank.payout": {
+		name: "payouts", prefix: "po_", path: "/v1/payouts", lists: "/v1/payouts", items: "data",
+		require: []string{"amount", "destination"}, filter: []string{"destination"}, status: "pending",
+	},
+	"x.post": {
+		name: "posts", prefix: "post_", path: "/posts", lists: "/posts/search", items: "posts",
+		require: []string{"text"}, search: []string{"text", "ref"},
+	},
+	"mail.send": {
+		name: "mails", prefix: "m_", path: "/send", lists: "/messages", items: "messages",
+		require: []string{"to", "subject"}, filter: []string{"message_id", "to"}, status: "queued",
+	},
+	"legacy.charge": {name: "legacy_charges", path: "/legacy/charge", require: []string{"amount", "customer"}, bare: true},
+	"deploy": {
+		name: "deploys", prefix: "dep_", path: "/deploys", lists: "/deploys", items: "deploys",
+		require: []string{"service", "version"}, filter: []string{"service", "version"}, status: "live",
+	},
 }
 
 // render is a fresh effect as the downstream shows it.
 func (res *resource) render(in fields, id string, created int64) fields {
-	out := fields{}
-	for name, v := range in {
-		out[name] = v
-	}
+	out := maps.Clone(in)
 	out["id"], out["created"] = id, created
 	if res.status != "" {
 		out["status"] = res.status
-	}
-	if res == charges {
-		out["object"] = "payment_intent"
-	}
-	if res == legacyCharges {
-		return fields{"ok": true, "ref": id}
 	}
 	return out
 }

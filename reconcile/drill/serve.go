@@ -56,7 +56,7 @@ func (d *Downstream) write(w http.ResponseWriter, r *http.Request, res *resource
 	case again:
 		w.Header().Set("Idempotent-Replayed", "true")
 	}
-	say(w, res.success(), body)
+	say(w, http.StatusOK, body)
 }
 
 // make commits the effect, which comes so much later, and says how it looks. again reports
@@ -71,8 +71,8 @@ func (d *Downstream) make(
 	}
 	effect := Effect{Resource: res.name, ID: d.receipt(res, in), Account: account, At: d.Clock().Add(later)}
 	body = encode(res.render(in, effect.ID, effect.At.Unix()))
-	if effect.Body = body; res == legacyCharges {
-		effect.Body = encode(in)
+	if effect.Body = body; res.bare {
+		body, effect.Body = encode(fields{"ok": true, "ref": effect.ID}), encode(in)
 	}
 	return body, false, d.commit(entry{effect, key}, by)
 }
@@ -98,7 +98,7 @@ func (d *Downstream) read(w http.ResponseWriter, r *http.Request, res *resource)
 	if t.Fault == Truncate && len(page) >= t.Limit {
 		page, more = page[:t.Limit], true
 	}
-	say(w, http.StatusOK, encode(res.list(page, more)))
+	say(w, http.StatusOK, encode(fields{"object": "list", res.items: page, "has_more": more}))
 }
 
 // refuses says no to a write that lacks something.
@@ -108,21 +108,10 @@ func (res *resource) refuses(in fields) (status int, body []byte) {
 			return http.StatusBadRequest, problem("parameter_missing", "Missing: "+name)
 		}
 	}
-	if res.check == nil {
-		return 0, nil
+	if c, _ := in["customer"].(string); strings.HasPrefix(c, "cus_declined") { // the answer is known, and nothing happened
+		return http.StatusPaymentRequired, problem("card_declined", "Your card was declined.")
 	}
-	status, code, message := res.check(in)
-	if status == 0 {
-		return 0, nil
-	}
-	return status, problem(code, message)
-}
-
-func (res *resource) success() int {
-	if res == charges || res == legacyCharges {
-		return http.StatusOK
-	}
-	return http.StatusCreated
+	return 0, nil
 }
 
 // say answers.

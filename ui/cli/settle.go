@@ -196,7 +196,7 @@ func (c settleCommand) settle(ctx context.Context, named string, flags settleFla
 
 // extend moves the deadline of an attempt in flight.
 func (c settleCommand) extend(ctx context.Context, r *record.Recorder, a ledger.Attempt, longer time.Duration) error {
-	until, err := r.Heartbeat(ctx, a.ID, longer)
+	until, err := ledger.Heartbeat(ctx, r.Store(), a.ID, longer)
 	if err != nil {
 		return err
 	}

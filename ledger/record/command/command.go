@@ -185,7 +185,7 @@ func runOnce(ctx context.Context, r *record.Recorder, req Request, c *child, beg
 	}
 	c.until = begun.Until
 	c.beat = func(ctx context.Context) (time.Time, error) {
-		return r.Heartbeat(ctx, res.Attempt.ID, begun.Until.Length())
+		return ledger.Heartbeat(ctx, r.Store(), res.Attempt.ID, begun.Until.Length())
 	}
 	c.argv, c.env, c.attempt = fill(req, res), environment(req, res), res.Attempt.ID
 	return c.run(ctx)

@@ -202,7 +202,7 @@ func (x *exchange) beat(until record.SendDeadline, over <-chan struct{}) {
 		seen = came
 		asked := until.Now()
 		ctx, cancel := context.WithTimeout(context.Background(), until.Left())
-		deadline, err := x.w.t.Recorder.Heartbeat(ctx, x.begun.Attempt.ID, until.Length())
+		deadline, err := ledger.Heartbeat(ctx, x.w.t.Recorder.Store(), x.begun.Attempt.ID, until.Length())
 		cancel()
 		if err == nil {
 			until.Extend(asked, deadline)

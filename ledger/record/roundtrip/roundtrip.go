@@ -193,7 +193,7 @@ func (t *Transport) enter() (context.Context, error) {
 // next request like it waits for that.
 func (t *Transport) Delivered(operationID string, arrived bool) {
 	if arrived { // when it cannot be noted, the next such request gets the answer once more
-		_ = t.Recorder.Deliver(context.Background(), operationID)
+		_ = ledger.Deliver(context.Background(), t.Recorder.Store(), operationID)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
