@@ -29,7 +29,7 @@ func NewMemory(clock ledger.Clock, steady ledger.SteadyClock) *Memory {
 
 // Image is what ledgers in memory begin with. Many tests of few contents take less time so.
 type Image struct {
-	of store.Image
+	of image
 
 	mu      sync.Mutex
 	related map[string][]ledger.Relation
@@ -43,7 +43,7 @@ func (i *Image) NewMemory(clock ledger.Clock, steady ledger.SteadyClock, fill fu
 	begins := func(db store.Database) {
 		m.Store, m.db = store.New(db, []byte("0123456789abcdef0123456789abcdef")), db
 	}
-	db, err := i.of.InMemory(clock, steady, func(db store.Database) error {
+	db, err := i.of.inMemory(clock, steady, func(db store.Database) error {
 		begins(db)
 		m.related = map[string][]ledger.Relation{}
 		fill(m)

@@ -13,7 +13,7 @@ import (
 // BenchmarkBeginSettle is one operation that its answer commits, without a payload but for its
 // receipt, and how much room it takes.
 func BenchmarkBeginSettle(b *testing.B) {
-	m := need.Get(InMemory(nil, nil))(b).(*memory)
+	m := inMemory(b)
 	s := New(m, nil)
 	defer s.Close()
 	ctx, billing := context.Background(), ledger.Actor{Name: "billing", OSUser: "root", Host: "batch-2", Machine: true}
@@ -37,7 +37,7 @@ func BenchmarkBeginSettle(b *testing.B) {
 
 // BenchmarkOutage looks at an outage of ten thousand, and sums it up.
 func BenchmarkOutage(b *testing.B) {
-	s := New(need.Get(InMemory(nil, nil))(b), nil)
+	s := New(inMemory(b), nil)
 	defer s.Close()
 	ctx, billing := context.Background(), ledger.Actor{Name: "billing", Machine: true}
 	for range 10_000 {

@@ -26,23 +26,11 @@ func Dial(name string, most int) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Conn{conn, map[string]driver.Stmt{}, most}, nil
+	return On(conn, most), nil
 }
 
-// copied is a connection to a database in memory with the same contents.
-func (c *Conn) copied() (*Conn, error) {
-	b, err := c.conn.(interface {
-		NewBackup(string) (*sqlite.Backup, error)
-	}).NewBackup(":memory:")
-	if err != nil {
-		return nil, err
-	}
-	if _, err = b.Step(-1); err != nil {
-		return nil, errors.Join(err, b.Finish())
-	}
-	conn, err := b.Commit()
-	return &Conn{conn, map[string]driver.Stmt{}, c.most}, err
-}
+// On is a connection that the driver has opened.
+func On(conn driver.Conn, most int) *Conn { return &Conn{conn, map[string]driver.Stmt{}, most} }
 
 // Script runs statements as they are.
 func (c *Conn) Script(ctx context.Context, text string) error {
@@ -233,4 +221,13 @@ func dialect(query string) string {
 		}
 		query = query[:i] + of + query[end+1:]
 	}
+}
+
+// GuardText is a refusal of SQLite without the driver's frame.
+func GuardText(s string) string {
+	s = strings.TrimPrefix(s, "constraint failed: ")
+	if i := strings.LastIndex(s, " ("); i > 0 && strings.HasSuffix(s, ")") {
+		s = s[:i]
+	}
+	return s
 }

@@ -15,9 +15,6 @@ const Schema = 2
 // Moved is how a refusal begins where the ledger was moved.
 const Moved = "this ledger was moved"
 
-// SQLiteSchema are the tables of a ledger and their guards, as SQLite reads them.
-func SQLiteSchema() (tables, guards string) { return sqliteSchema() }
-
 // Names in meta, beside those of where a ledger is.
 const (
 	metaKey = "digests.check" // what the key of its digests is checked by

@@ -19,8 +19,8 @@ import (
 
 // unguarded is a ledger in memory that takes everything, and still writes its history.
 func unguarded(t need.T) *Store {
-	m := need.Get(InMemory(nil, nil))(t).(*memory)
-	_, guards := sqliteSchema()
+	m := inMemory(t)
+	_, guards := SQLiteSchema()
 	for _, name := range regexp.MustCompile(`CREATE TRIGGER (\w+_refuse_\w+)`).FindAllStringSubmatch(guards, -1) {
 		_, err := m.Exec(`DROP TRIGGER ` + name[1])
 		need.OK(t, err)

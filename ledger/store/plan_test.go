@@ -16,7 +16,7 @@ import (
 
 // asking is a database that keeps what it was asked.
 type asking struct {
-	*memory
+	lasting
 	said map[string][]any
 }
 
@@ -26,11 +26,11 @@ type askingTx struct {
 }
 
 func (a *asking) View(ctx context.Context, read func(Tx) error) error {
-	return a.memory.View(ctx, func(tx Tx) error { return read(askingTx{tx, a}) })
+	return a.lasting.View(ctx, func(tx Tx) error { return read(askingTx{tx, a}) })
 }
 
 func (a *asking) Update(ctx context.Context, change func(Tx) error) error {
-	return a.memory.Update(ctx, func(tx Tx) error { return change(askingTx{tx, a}) })
+	return a.lasting.Update(ctx, func(tx Tx) error { return change(askingTx{tx, a}) })
 }
 
 func (t askingTx) Query(query string, args ...any) (Rows, error) {
@@ -45,7 +45,7 @@ func (t askingTx) Exec(query string, args ...any) (int64, error) {
 
 // plan says how a query would be answered, a line for each step.
 func (a *asking) plan(query string, args []any) (steps []string, err error) {
-	return Collect(a.memory, func(rows Rows) (line string, err error) {
+	return Collect(a.lasting, func(rows Rows) (line string, err error) {
 		var id, parent, unused int64
 		return line, rows.Scan(&id, &parent, &unused, &line)
 	}, "EXPLAIN QUERY PLAN "+query, args...)
@@ -67,7 +67,7 @@ var (
 // sorted is what a statement has found, and never on the way of a page.
 func TestStatementsAreAnsweredByIndexes(t *testing.T) {
 	t.Parallel()
-	db := &asking{need.Get(InMemory(nil, nil))(t).(*memory), map[string][]any{}}
+	db := &asking{inMemory(t), map[string][]any{}}
 	s, ctx := New(db, nil), context.Background()
 	billing, ann := ledger.Actor{Name: "billing", Machine: true}, ledger.Actor{Name: "ann"}
 	serial := 0
@@ -95,7 +95,7 @@ func TestStatementsAreAnsweredByIndexes(t *testing.T) {
 		q := ledger.Query{Tab: tab, Order: order, Filter: need.Get(ledger.ParseFilter(filter))(t), Limit: 1}
 		need.Get(s.Page(ctx, q))(t)
 		q.Now = time.Now()
-		if q = plain(askingTx{db.memory, db}, q); q.After == "" {
+		if q = plain(askingTx{db.lasting, db}, q); q.After == "" {
 			q.After = append(cursor{}, []any{1, -4.5, 3}[:len(sortingOf(q).columns)]...).text(q)
 		}
 		need.Get(s.Page(ctx, q))(t)
@@ -189,7 +189,7 @@ func TestStatementsAreAnsweredByIndexes(t *testing.T) {
 // Marks are given from where they have come to, so that no one reads the same operations again.
 func TestMarksGoOnWhereTheyStopped(t *testing.T) {
 	t.Parallel()
-	db := &asking{need.Get(InMemory(nil, nil))(t).(*memory), map[string][]any{}}
+	db := &asking{inMemory(t), map[string][]any{}}
 	s, ctx := New(db, nil), context.Background()
 	begin := func(id string) {
 		need.Get(ledger.Begin(ctx, s, ledger.BeginRequest{ChangeID: "c" + id, OperationID: id, AttemptID: "a" + id, Kind: "k", Key: id, Token: id,

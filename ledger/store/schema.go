@@ -13,8 +13,8 @@ import (
 //go:embed ledger.sql
 var template string
 
-// sqliteSchema is the ledger's schema in SQLite's words: its tables, and their guards.
-var sqliteSchema = sync.OnceValues(func() (tables, rules string) {
+// SQLiteSchema is the ledger's schema in SQLite's words: its tables, and their guards.
+var SQLiteSchema = sync.OnceValues(func() (tables, rules string) {
 	// A list of more than two makes SQLite build a table for each row.
 	text := inList.ReplaceAllStringFunc(fill(template, inSQLite), func(in string) string {
 		m := inList.FindStringSubmatch(in)
