@@ -59,8 +59,6 @@ const (
 	RunCanaries = 3
 	// RunStopAfter is how many such results stop it later.
 	RunStopAfter = 2
-	// RunPace is what lies between the beginnings of two sends that follow.
-	RunPace = 100 * time.Millisecond
 	// RunLease is how long the driver of a run may be silent before another may take
 	// the run over.
 	RunLease = 10 * time.Second
@@ -76,9 +74,7 @@ type DecisionRun struct {
 	Verb           string
 	Actor          Actor // who decided it
 	Terms          RunTerms
-	Size           int           // items
-	Canaries       int           // 0: none, it does not wait for a person
-	Pace           time.Duration // 0: none
+	Size           int // items
 	State          RunState
 	Why            string // it waits, is paused or has stopped
 	Tally          map[Came]int
@@ -207,17 +203,17 @@ func (e *DrivenError) Error() string {
 // writes the change: where it stands, and who drives it. What became of its items who
 // drives it knows, for no one else goes on with them.
 type RunRecord struct {
-	Run   DecisionRun
-	Holds []Hold // in force
-	Now   time.Time
+	Run      DecisionRun
+	Holds    []Hold // in force
+	Now      time.Time
+	ChangeID string // of the event that tells of the change
 }
 
 // RunChange is what a rule wants written; the zero RunChange writes nothing.
 type RunChange struct {
-	Run   *DecisionRun // its driver
-	Item  *RunItem     // what became of it, where the history does not say it already
-	Actor Actor        // who says so
-	Event *Event       // state and why
+	Run     *DecisionRun // its driver
+	LeftOut *Event       // what became of an item, where the history does not say it already
+	Event   *Event       // state and why
 }
 
 // RunRule computes what becomes of a run. It may run more than once.
@@ -254,9 +250,8 @@ func (r DecisionRun) Recorded(items []RunItem, now time.Time) (DecisionRun, Even
 
 // RunDrive makes a process the driver of a run.
 type RunDrive struct {
-	ChangeID string
-	Actor    Actor
-	Holder   string // names the process
+	Actor  Actor
+	Holder string // names the process
 	// Decided: a person says that a run which waits, is paused or has stopped by itself
 	// goes on. One that a person ended is over: going on is a new decision.
 	// Without it only one that runs and has no driver is carried on, and nothing else
@@ -267,94 +262,84 @@ type RunDrive struct {
 }
 
 // Rule is the drive as a pure rule. Errors: *DrivenError, *RefusedError (hold, done, over, moved).
-func (d RunDrive) Rule() RunRule {
-	return func(rec *RunRecord) (RunChange, error) {
-		r := rec.Run
-		switch {
-		case d.Decided && r.State == RunStopped && !r.Open():
-			return RunChange{}, &RefusedError{Verb: r.Verb, Code: "over", Why: "this run is over: " + r.Why, Hint: r.Anew()}
-		case r.Driver.Until.After(rec.Now) && !r.Driver.Until.After(rec.Now.Add(RunLease)) && r.Driver.Holder != d.Holder: // later: the clock was set back since
-			return RunChange{}, &DrivenError{r.Driver}
-		case !d.Decided && r.State != RunRunning:
-			return RunChange{}, nil
-		case r.State == RunDone:
-			return RunChange{}, &RefusedError{Verb: r.Verb, Code: "over", Why: fmt.Sprintf("this run is done since %s, by %s", r.FinishedAt.UTC().Format(time.RFC3339), r.Driver.Name)}
-		case d.Decided && r.ChangedAt.UnixMilli() != d.Seen.UnixMilli() && (r.State != RunRunning || r.Driver.Holder != d.Holder):
-			return RunChange{}, &RefusedError{Verb: r.Verb, Code: "moved", Why: fmt.Sprintf("this run has gone on since you looked, and is %s%s", r.State, colon(r.Why)), Hint: "look, then: indoubt runs resume " + r.ID}
+func (d RunDrive) Rule(rec *RunRecord) (RunChange, error) {
+	r := rec.Run
+	switch {
+	case d.Decided && r.State == RunStopped && !r.Open():
+		return RunChange{}, &RefusedError{Verb: r.Verb, Code: "over", Why: "this run is over: " + r.Why, Hint: r.Anew()}
+	case r.Driver.Until.After(rec.Now) && !r.Driver.Until.After(rec.Now.Add(RunLease)) && r.Driver.Holder != d.Holder: // later: the clock was set back since
+		return RunChange{}, &DrivenError{r.Driver}
+	case !d.Decided && r.State != RunRunning:
+		return RunChange{}, nil
+	case r.State == RunDone:
+		return RunChange{}, &RefusedError{Verb: r.Verb, Code: "over", Why: fmt.Sprintf("this run is done since %s, by %s", r.FinishedAt.UTC().Format(time.RFC3339), r.Driver.Name)}
+	case d.Decided && r.ChangedAt.UnixMilli() != d.Seen.UnixMilli() && (r.State != RunRunning || r.Driver.Holder != d.Holder):
+		return RunChange{}, &RefusedError{Verb: r.Verb, Code: "moved", Why: fmt.Sprintf("this run has gone on since you looked, and is %s%s", r.State, colon(r.Why)), Hint: "look, then: indoubt runs resume " + r.ID}
+	}
+	if err := d.Actor.MaySign(r.Verb); err != nil {
+		return RunChange{}, err
+	}
+	if d.Next != nil && d.Decided && r.Sends() {
+		if h := holds(rec, d.Next.Kind); h != nil {
+			return RunChange{}, &RefusedError{Verb: r.Verb, Code: "hold", Why: held(h), Hint: h.Scope.Release()}
 		}
-		if err := d.Actor.MaySign(r.Verb); err != nil {
-			return RunChange{}, err
-		}
-		if d.Next != nil && d.Decided && r.Sends() {
-			if h := holds(rec, d.Next.Kind); h != nil {
-				return RunChange{}, &RefusedError{Verb: r.Verb, Code: "hold", Why: held(h), Hint: h.Scope.Release()}
-			}
-		}
-		c := RunChange{Run: &r}
-		r.Driver = RunDriver{d.Actor.Name, d.Holder, rec.Now.Add(RunLease)}
-		if r.State == RunRunning && !d.Decided {
-			return c, nil
-		}
-		r.Tally = maps.Clone(r.Tally)
-		delete(r.Tally, CameHeld)
-		r.State, r.Why, r.Trouble, r.FinishedAt, r.ChangedAt = RunRunning, "", 0, time.Time{}, rec.Now
-		c.Event = r.event(d.ChangeID, d.Actor, "", nil)
+	}
+	c := RunChange{Run: &r}
+	r.Driver = RunDriver{d.Actor.Name, d.Holder, rec.Now.Add(RunLease)}
+	if r.State == RunRunning && !d.Decided {
 		return c, nil
 	}
+	r.Tally = maps.Clone(r.Tally)
+	delete(r.Tally, CameHeld)
+	r.State, r.Why, r.Trouble, r.FinishedAt, r.ChangedAt = RunRunning, "", 0, time.Time{}, rec.Now
+	c.Event = r.event(rec.ChangeID, d.Actor, "", nil)
+	return c, nil
 }
 
 // RunAdvance is a sign of life of the driver, with what became of the item that was
 // under way.
 type RunAdvance struct {
-	ChangeID string
-	Actor    Actor
-	Holder   string
-	Item     *RunItem // with what it came to; nil: nothing is said of an item
-	Next     *RunItem // whose turn is next then
-	Beat     bool     // the item under way goes on, only the lease is renewed
+	Actor  Actor
+	Holder string
+	Item   *RunItem // with what it came to; nil: it goes on, only the lease is renewed
+	Next   *RunItem // whose turn is next then
 }
 
 // Rule is the advance as a pure rule. It decides whether another item follows.
 // Errors: *DrivenError when another process drives the run by now; what it finds of
 // the item's change is what counts then.
-func (a RunAdvance) Rule() RunRule {
-	return func(rec *RunRecord) (RunChange, error) {
-		r := rec.Run
-		switch {
-		case r.Driver.Holder != a.Holder:
-			return RunChange{}, &DrivenError{r.Driver}
-		case r.State == RunDone:
-			return RunChange{}, nil
-		}
-		c, before, putOff := RunChange{Run: &r}, r.State, ""
-		if a.Item != nil && a.Item.Came != "" {
-			it := *a.Item
-			it.At = rec.Now
-			if r.take(it); it.Came == CameHeld {
-				putOff = it.OperationID
-			} else {
-				c.Item, c.Actor = &it, a.Actor
-			}
-		}
-		if !a.Beat {
-			r.follow(rec, a.Next)
-		}
-		r.Driver.Until = rec.Now.Add(RunLease)
-		if r.State != RunRunning && !a.Beat {
-			r.Driver.Until = time.Time{} // given back
-		}
-		if r.State != before {
-			r.ChangedAt = rec.Now
-			c.Event = r.event(a.ChangeID, a.Actor, putOff, nil)
-		}
+func (a RunAdvance) Rule(rec *RunRecord) (RunChange, error) {
+	r := rec.Run
+	switch {
+	case r.Driver.Holder != a.Holder:
+		return RunChange{}, &DrivenError{r.Driver}
+	case r.State == RunDone:
+		return RunChange{}, nil
+	}
+	c, before, putOff := RunChange{Run: &r}, r.State, ""
+	r.Driver.Until = rec.Now.Add(RunLease)
+	if a.Item == nil {
 		return c, nil
 	}
+	if r.take(*a.Item); a.Item.Came == CameHeld {
+		putOff = a.Item.OperationID
+	} else {
+		c.LeftOut = r.leftOut(*a.Item, a.Actor)
+	}
+	if r.follow(rec, a.Next); r.State != RunRunning {
+		r.Driver.Until = time.Time{} // given back
+	}
+	if r.State != before {
+		r.ChangedAt = rec.Now
+		c.Event = r.event(rec.ChangeID, a.Actor, putOff, nil)
+	}
+	return c, nil
 }
 
 // take counts an item in, and stops the run where it tells that the outage is not
 // over, or was put off. A run that a person ended keeps that person's word.
 func (r *DecisionRun) take(it RunItem) {
-	canary := r.acted() < r.Canaries
+	canary := r.Sends() && r.acted() < RunCanaries
 	r.Tally = maps.Clone(r.Tally)
 	r.Tally[it.Came]++
 	if it.Came.Trouble() {
@@ -367,10 +352,10 @@ func (r *DecisionRun) take(it RunItem) {
 	case it.Came.Trouble() && (canary || r.Trouble >= RunStopAfter):
 		what := "failed or unclear"
 		if canary {
-			what = "of the first " + fmt.Sprint(r.Canaries) + " failed or unclear"
+			what = "of the first " + fmt.Sprint(RunCanaries) + " failed or unclear"
 		}
 		r.State, r.Why = RunStopped, fmt.Sprintf("stopped at %d %s%s", r.Trouble, what, colon(it.Word))
-	case r.State == RunRunning && canary && it.Came.Acted() && r.acted() == r.Canaries:
+	case r.State == RunRunning && canary && it.Came.Acted() && r.acted() == RunCanaries:
 		r.State, r.Why = RunWaiting, fmt.Sprintf("%d sent: look at them before the rest", r.acted())
 	}
 }
@@ -412,32 +397,29 @@ func held(h *Hold) string {
 // RunHalt pauses a run, or ends it with what is left untouched. The item that is
 // under way is finished.
 type RunHalt struct {
-	ChangeID string
-	Actor    Actor
-	Reason   string // "": who
-	Holder   string // a process that gives up: only what it drives is paused
-	End      bool
+	Actor  Actor
+	Reason string // "": who
+	Holder string // a process that gives up: only what it drives is paused
+	End    bool
 }
 
 // Rule is the halt as a pure rule. What cannot be halted stays as it is.
-func (h RunHalt) Rule() RunRule {
-	return func(rec *RunRecord) (RunChange, error) {
-		r := rec.Run
-		if r.State == RunDone || !r.Open() || !h.End && r.State != RunRunning && r.State != RunWaiting || h.Holder != "" && r.Driver.Holder != h.Holder {
-			return RunChange{}, nil
-		}
-		if err := h.Actor.MaySign(r.Verb); err != nil {
-			return RunChange{}, err
-		}
-		r.State, r.Why, r.ChangedAt = RunPaused, "paused by "+h.Actor.Name, rec.Now
-		if h.End {
-			r.State, r.Why, r.FinishedAt = RunStopped, "stopped by "+h.Actor.Name, rec.Now
-		}
-		if r.Why += colon(h.Reason); h.Holder != "" {
-			r.Driver.Until = time.Time{} // given back
-		}
-		return RunChange{Run: &r, Event: r.event(h.ChangeID, h.Actor, "", nil)}, nil
+func (h RunHalt) Rule(rec *RunRecord) (RunChange, error) {
+	r := rec.Run
+	if r.State == RunDone || !r.Open() || !h.End && r.State != RunRunning && r.State != RunWaiting || h.Holder != "" && r.Driver.Holder != h.Holder {
+		return RunChange{}, nil
 	}
+	if err := h.Actor.MaySign(r.Verb); err != nil {
+		return RunChange{}, err
+	}
+	r.State, r.Why, r.ChangedAt = RunPaused, "paused by "+h.Actor.Name, rec.Now
+	if h.End {
+		r.State, r.Why, r.FinishedAt = RunStopped, "stopped by "+h.Actor.Name, rec.Now
+	}
+	if r.Why += colon(h.Reason); h.Holder != "" {
+		r.Driver.Until = time.Time{} // given back
+	}
+	return RunChange{Run: &r, Event: r.event(rec.ChangeID, h.Actor, "", nil)}, nil
 }
 
 // RunQuery says which runs are listed, newest first.

@@ -30,12 +30,10 @@ type runDetail struct {
 }
 
 type runFacts struct {
-	State    RunState `json:"state"`
-	PutOff   string   `json:"put_off,omitempty"` // the operation that it stopped at, whose turn comes again
-	Verb     string   `json:"verb"`
-	Digest   string   `json:"digest,omitempty"`
-	Canaries int      `json:"canaries,omitempty"`
-	Pace     int64    `json:"pace_ms,omitempty"`
+	State  RunState `json:"state"`
+	PutOff string   `json:"put_off,omitempty"` // the operation that it stopped at, whose turn comes again
+	Verb   string   `json:"verb"`
+	Digest string   `json:"digest,omitempty"`
 }
 
 // runText are members of the detail of a run's events that are no text of a person.
@@ -49,7 +47,7 @@ func (r *DecisionRun) event(id string, actor Actor, putOff string, set []RunItem
 	}
 	d := runDetail{Run: runFacts{State: r.State, PutOff: putOff, Verb: r.Verb}, Why: r.Why}
 	if id == r.ID {
-		d.RunTerms, d.Run.Digest, d.Run.Canaries, d.Run.Pace = &r.Terms, r.Digest, r.Canaries, r.Pace.Milliseconds()
+		d.RunTerms, d.Run.Digest = &r.Terms, r.Digest
 	}
 	for _, it := range set {
 		it.Change = r.ChangeID(it)
@@ -63,10 +61,10 @@ func (r *DecisionRun) event(id string, actor Actor, putOff string, set []RunItem
 	return e
 }
 
-// LeftOut is the event that tells what became of an item whose change the history does not
+// leftOut is the event that tells what became of an item whose change the history does not
 // have. It moves nothing.
-func (r *DecisionRun) LeftOut(it RunItem, actor Actor) Event {
-	return Event{ID: r.ChangeID(it), Run: r.ID, Verb: verbLeftOut, Actor: actor, Reason: it.Word,
+func (r *DecisionRun) leftOut(it RunItem, actor Actor) *Event {
+	return &Event{ID: r.ChangeID(it), Run: r.ID, OperationID: it.OperationID, Verb: verbLeftOut, Actor: actor, Reason: it.Word,
 		Detail: detail(map[string]any{"came": it.Came, "by": it.By})}
 }
 
@@ -117,8 +115,8 @@ func RunBegun(e Event) (r DecisionRun, items []RunItem, err error) {
 	if err := json.Unmarshal(e.Detail, &d); err != nil {
 		return r, nil, fmt.Errorf("the run of event %d cannot be read: %w", e.Seq, err)
 	}
-	r = DecisionRun{ID: e.ID, Digest: d.Run.Digest, Verb: d.Run.Verb, Actor: e.Actor, Terms: *d.RunTerms, Size: len(d.Set), Canaries: d.Run.Canaries,
-		Pace: time.Duration(d.Run.Pace) * time.Millisecond, Tally: map[Came]int{}, CreatedAt: e.At}
+	r = DecisionRun{ID: e.ID, Digest: d.Run.Digest, Verb: d.Run.Verb, Actor: e.Actor, Terms: *d.RunTerms, Size: len(d.Set),
+		Tally: map[Came]int{}, CreatedAt: e.At}
 	r.stand(d, e)
 	for n := range d.Set {
 		d.Set[n].N = n
@@ -188,7 +186,7 @@ func (r *DecisionRun) fate(it *RunItem, f RunFate, now time.Time) {
 	}
 	switch e := f.Event; {
 	case e.Verb == verbLeftOut:
-		_ = json.Unmarshal(e.Detail, &d) // written by LeftOut
+		_ = json.Unmarshal(e.Detail, &d) // written by leftOut
 		it.Came, it.Word, it.By = d.Came, e.Reason, d.By
 	case r.Sends() && f.Attempt != nil && (e.OperationID == it.OperationID || e.OperationID == Anew(f.Attempt.ID)):
 		if it.Came, it.Word = f.Sent(now); it.Came == "" {
@@ -217,15 +215,4 @@ func (f RunFate) Sent(now time.Time) (Came, string) {
 		return CameUnclear, cmp.Or(a.Error, string(a.ErrorClass), "no answer was recorded")
 	}
 	return "", ""
-}
-
-// ToCome adds the rows of an open run whose turn is still to come, as ID@VERSION, with who
-// decided. Of several runs the newest comes first, and counts.
-func ToCome(who map[string]string, r DecisionRun, items []RunItem) {
-	for _, it := range items {
-		row := fmt.Sprintf("%s@%d", it.OperationID, it.Version)
-		if r.Open() && (it.Came == "" || it.Came == CameHeld) && who[row] == "" {
-			who[row] = r.Actor.Name
-		}
-	}
 }

@@ -27,7 +27,7 @@ func TestI10_WhatADeadDriverHadSentStopsItsRun(t *testing.T) {
 			for n := range 6 {
 				items = append(items, RunItem{N: n, OperationID: fmt.Sprint("op", n), Version: 2, Kind: "charge"})
 			}
-			_, e, err := DecisionRun{ID: "run", Verb: "retry", Actor: maya, Canaries: RunCanaries}.Recorded(items, now)
+			_, e, err := DecisionRun{ID: "run", Verb: "retry", Actor: maya}.Recorded(items, now)
 			need.OK(t, err)
 			e.Seq, e.At = 1, now
 			read := func(about ...Event) (DecisionRun, []RunItem) {
@@ -44,11 +44,11 @@ func TestI10_WhatADeadDriverHadSentStopsItsRun(t *testing.T) {
 			r, set := read()
 			need.Equal(t, r.State, c.want)
 			need.Equal(t, r.Stands(e).State, c.want)
-			drive := RunDrive{ChangeID: "more", Actor: maya, Holder: "c", Seen: now, Next: NextItem(set, -1)}
-			change, err := drive.Rule()(&RunRecord{Run: r.Stands(e), Now: now})
+			drive := RunDrive{Actor: maya, Holder: "c", Seen: now, Next: NextItem(set, -1)}
+			change, err := drive.Rule(&RunRecord{Run: r.Stands(e), Now: now})
 			need.That(t, err == nil && (change.Run != nil) == (c.want == RunRunning), "carried on by itself: %+v, %v", change.Run, err)
 			drive.Decided = true
-			change, err = drive.Rule()(&RunRecord{Run: r.Stands(e), Now: now})
+			change, err = drive.Rule(&RunRecord{Run: r.Stands(e), Now: now})
 			need.Must(t, err == nil && change.Event != nil, "%v", err)
 			change.Event.Seq, change.Event.At = 10, now.Add(time.Minute)
 			r, _ = read(*change.Event)

@@ -193,8 +193,8 @@ type Runs interface {
 	Run(ctx context.Context, run DecisionRun, items []RunItem) (recorded DecisionRun, known bool, err error)
 	// ChangeRun reads where a run stands and who drives it, applies the rule to what is
 	// known of it with that, and writes the result, all in one transaction. It returns the
-	// run as it is then. A change id that is in the history changes nothing more.
-	ChangeRun(ctx context.Context, known DecisionRun, changeID string, rule RunRule) (DecisionRun, error)
+	// run as it is then.
+	ChangeRun(ctx context.Context, known DecisionRun, rule RunRule) (DecisionRun, error)
 	// Runs lists runs, newest first, and Account is one with its items in their order, or
 	// ErrNotFound.
 	Runs(ctx context.Context, q RunQuery) ([]DecisionRun, error)

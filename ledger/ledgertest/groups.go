@@ -116,13 +116,13 @@ func (g *game) compareLists(ins []ledger.OutageAccount) {
 // stores.
 func (g *game) run(rt *rapid.T) {
 	if rapid.Bool().Draw(rt, "end") {
-		halt := ledger.RunHalt{ChangeID: g.id("c"), Actor: maya, End: true}
+		halt := ledger.RunHalt{Actor: maya, End: true}
 		g.both(func(s ledger.Store) (string, error) {
 			open, err := s.Runs(ctx, ledger.RunQuery{Open: true, Limit: 1})
 			if err != nil || len(open) == 0 {
 				return "", err
 			}
-			_, err = s.ChangeRun(ctx, open[0], halt.ChangeID, halt.Rule())
+			_, err = s.ChangeRun(ctx, open[0], halt.Rule)
 			return open[0].ID, err
 		})
 		g.last = nil

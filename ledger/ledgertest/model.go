@@ -305,9 +305,9 @@ func (g *game) compareAll() {
 	compareKept(g.rt, g.plain.s, g.real.s, g.real.clock.Now())
 	ev := func(s ledger.Store) []ledger.Event {
 		evs := need.Get(s.History(ctx, ledger.HistoryQuery{Limit: 100_000}))(g.rt)
-		for i := range evs { // seq may have gaps, and expiry draws its own change ids
+		for i := range evs { // seq may have gaps, and what expires or becomes of a run draws its own change ids
 			evs[i].Seq = 0
-			if evs[i].Verb == "expire" || evs[i].Verb == "return" {
+			if evs[i].Verb == "expire" || evs[i].Verb == "return" || evs[i].Verb == ledger.VerbRunOver {
 				evs[i].ID = ""
 			}
 			if evs[i].OperationID == "" { // each store says about a hold what it keeps

@@ -389,9 +389,11 @@ func (f *fuzzed) own() {
 			run := ledger.DecisionRun{ID: f.id(), Verb: "deny", Actor: maya}
 			items := []ledger.RunItem{{OperationID: o.ID, Version: 1, Kind: "k"}, {N: 1, OperationID: "next", Version: 1}}
 			if run, _, err = f.s.Run(ctx, run, items); err == nil {
-				items[0].Came = pick(f.r, "", ledger.CameSkipped, ledger.CameHeld)
-				came := ledger.RunAdvance{ChangeID: f.id(), Actor: maya, Item: &items[0], Next: &items[1]}
-				_, err = f.s.ChangeRun(ctx, run, came.ChangeID, came.Rule())
+				came := ledger.RunAdvance{Actor: maya, Next: &items[1]}
+				if items[0].Came = pick(f.r, "", ledger.CameSkipped, ledger.CameHeld); items[0].Came != "" {
+					came.Item = &items[0]
+				}
+				_, err = f.s.ChangeRun(ctx, run, came.Rule)
 			}
 		}
 	default:

@@ -41,8 +41,8 @@ func (d *desk) intimate(key string) ledger.Operation {
 	d.ok(err)
 	o = d.decide(o, ledger.VerbDeny, func(c *ledger.Decision) { c.Reason = "she says: " + personal })
 	item.Came, item.Word = ledger.CameSkipped, personal
-	a := ledger.RunAdvance{ChangeID: d.id("change"), Actor: maya, Item: &item}
-	_, err = d.s.ChangeRun(ctx, run, a.ChangeID, a.Rule())
+	a := ledger.RunAdvance{Actor: maya, Item: &item}
+	_, err = d.s.ChangeRun(ctx, run, a.Rule)
 	d.ok(err)
 	o = d.decide(o, ledger.VerbUndo, func(c *ledger.Decision) { c.Reason = "not so: " + personal })
 	o = d.observe(o, ledger.Landed, "r "+personal)

@@ -30,7 +30,7 @@ func (d *desk) run(n int) ledger.DecisionRun {
 		items[i] = ledger.RunItem{N: i, OperationID: d.id("operation"), Version: 2, Kind: "card.charge", Title: "charge", Basis: ledger.BasisProof, Request: "shown"}
 	}
 	r, known, err := d.s.Run(ctx, ledger.DecisionRun{ID: d.id("run"), Verb: "retry", Actor: maya, Terms: ledger.RunTerms{Reason: "outage over"},
-		Canaries: ledger.RunCanaries, Pace: ledger.RunPace, Driver: ledger.RunDriver{Name: "maya", Holder: "console-1"}, CreatedAt: d.clock.Now()}, items)
+		Driver: ledger.RunDriver{Name: "maya", Holder: "console-1"}, CreatedAt: d.clock.Now()}, items)
 	d.ok(err)
 	need.Must(d, !known, "a new run is known")
 	return r
@@ -39,40 +39,40 @@ func (d *desk) run(n int) ledger.DecisionRun {
 // advance is a driver that knows what became of the run's items, and says what this one came to.
 func (d *desk) advance(r ledger.DecisionRun, holder string, item int, came ledger.Came) (ledger.DecisionRun, *ledger.RunItem, error) {
 	d.clock.Advance(time.Second)
-	return advanced(d.s, r.ID, d.id("change"), holder, item, came)
+	return advanced(d.s, r.ID, holder, item, came)
 }
 
-func advanced(s ledger.Store, id, change, holder string, item int, came ledger.Came) (ledger.DecisionRun, *ledger.RunItem, error) {
+func advanced(s ledger.Store, id, holder string, item int, came ledger.Came) (ledger.DecisionRun, *ledger.RunItem, error) {
 	run, items, err := s.Account(ctx, id)
 	if err != nil {
 		return run, nil, err
 	}
-	a := ledger.RunAdvance{ChangeID: change, Actor: maya, Holder: holder, Next: ledger.NextItem(items, item)}
+	a := ledger.RunAdvance{Actor: maya, Holder: holder, Next: ledger.NextItem(items, item)}
 	if it := items[item]; it.Came == "" || it.Came == ledger.CameHeld {
 		it.Came, it.Word, it.By = came, string(came), ""
 		a.Item = &it
 	}
-	run, err = s.ChangeRun(ctx, run, a.ChangeID, a.Rule())
+	run, err = s.ChangeRun(ctx, run, a.Rule)
 	return run, a.Next, err
 }
 
 func (d *desk) drive(r ledger.DecisionRun, actor ledger.Actor, holder string, decided bool) (ledger.DecisionRun, *ledger.RunItem, error) {
-	return driven(d.s, r.ID, d.id("change"), actor, holder, decided, r.ChangedAt)
+	return driven(d.s, r.ID, actor, holder, decided, r.ChangedAt)
 }
 
-func driven(s ledger.Store, id, change string, actor ledger.Actor, holder string, decided bool, seen time.Time) (ledger.DecisionRun, *ledger.RunItem, error) {
+func driven(s ledger.Store, id string, actor ledger.Actor, holder string, decided bool, seen time.Time) (ledger.DecisionRun, *ledger.RunItem, error) {
 	run, items, err := s.Account(ctx, id)
 	if err != nil {
 		return run, nil, err
 	}
-	v := ledger.RunDrive{ChangeID: change, Actor: actor, Holder: holder, Decided: decided, Seen: seen, Next: ledger.NextItem(items, -1)}
-	run, err = s.ChangeRun(ctx, run, v.ChangeID, v.Rule())
+	v := ledger.RunDrive{Actor: actor, Holder: holder, Decided: decided, Seen: seen, Next: ledger.NextItem(items, -1)}
+	run, err = s.ChangeRun(ctx, run, v.Rule)
 	return run, v.Next, err
 }
 
 func (d *desk) halt(r ledger.DecisionRun, actor ledger.Actor, end bool) ledger.DecisionRun {
 	d.Helper()
-	r, err := halted(d.s, r.ID, ledger.RunHalt{ChangeID: d.id("change"), Actor: actor, End: end})
+	r, err := halted(d.s, r.ID, ledger.RunHalt{Actor: actor, End: end})
 	d.ok(err)
 	return r
 }
@@ -80,7 +80,7 @@ func (d *desk) halt(r ledger.DecisionRun, actor ledger.Actor, end bool) ledger.D
 func halted(s ledger.Store, id string, h ledger.RunHalt) (ledger.DecisionRun, error) {
 	run, _, err := s.Account(ctx, id)
 	if err == nil {
-		run, err = s.ChangeRun(ctx, run, h.ChangeID, h.Rule())
+		run, err = s.ChangeRun(ctx, run, h.Rule)
 	}
 	return run, err
 }
@@ -234,9 +234,9 @@ func runsDriven(t *testing.T, open Open) {
 	if _, _, err := d.drive(r, sam, "console-2", true); !errors.As(err, &driven) || driven.Name != "maya" {
 		t.Fatalf("two drive it: %v", err)
 	}
-	beat := ledger.RunAdvance{ChangeID: d.id("change"), Actor: maya, Holder: "console-1", Beat: true}
+	beat := ledger.RunAdvance{Actor: maya, Holder: "console-1"}
 	d.clock.Advance(ledger.RunLease - time.Second)
-	_, err := d.s.ChangeRun(ctx, r, beat.ChangeID, beat.Rule())
+	_, err := d.s.ChangeRun(ctx, r, beat.Rule)
 	d.ok(err)
 	d.clock.Advance(ledger.RunLease - time.Second)
 	if _, _, err := d.drive(r, sam, "console-2", true); !errors.As(err, &driven) {
@@ -363,7 +363,7 @@ func runsEnded(t *testing.T, open Open) {
 		t.Run(name, func(t *testing.T) {
 			d := newDesk(t, open)
 			r := d.play(d.run(5), 0, ledger.CameLanded)
-			h := ledger.RunHalt{ChangeID: d.id("change"), Actor: sam, Reason: "stripe said stop", End: true}
+			h := ledger.RunHalt{Actor: sam, Reason: "stripe said stop", End: true}
 			_, err := halted(d.s, r.ID, h)
 			d.ok(err)
 			r, _, err = d.advance(r, "console-1", 1, c)
@@ -396,10 +396,9 @@ func runsAccounted(t *testing.T, open Open) {
 		plain.run(size)
 		came := map[int]ledger.Came{}
 		for range rapid.IntRange(1, 30).Draw(rt, "moves") {
-			change := func(do func(s ledger.Store, id string) (ledger.DecisionRun, *ledger.RunItem, error)) {
-				id := real.id("change")
-				a, next, errA := do(s, id)
-				b, nextB, errB := do(plain.s, id)
+			change := func(do func(s ledger.Store) (ledger.DecisionRun, *ledger.RunItem, error)) {
+				a, next, errA := do(s)
+				b, nextB, errB := do(plain.s)
 				if fmt.Sprint(errA) != fmt.Sprint(errB) || !cmp.Equal(a, b, alike) || !cmp.Equal(next, nextB) {
 					rt.Fatalf("%v and %v: %s%s", errA, errB, cmp.Diff(b, a, alike), cmp.Diff(nextB, next))
 				}
@@ -410,13 +409,13 @@ func runsAccounted(t *testing.T, open Open) {
 				clock.Advance(time.Duration(rapid.IntRange(0, 12).Draw(rt, "seconds")) * time.Second)
 			case 1:
 				decided := rapid.Bool().Draw(rt, "decided")
-				change(func(s ledger.Store, id string) (ledger.DecisionRun, *ledger.RunItem, error) {
-					return driven(s, run.ID, id, sam, who, decided, seen)
+				change(func(s ledger.Store) (ledger.DecisionRun, *ledger.RunItem, error) {
+					return driven(s, run.ID, sam, who, decided, seen)
 				})
 			case 2:
 				end := rapid.IntRange(0, 3).Draw(rt, "end") == 0
-				change(func(s ledger.Store, id string) (r ledger.DecisionRun, _ *ledger.RunItem, err error) {
-					r, err = halted(s, run.ID, ledger.RunHalt{ChangeID: id, Actor: sam, End: end})
+				change(func(s ledger.Store) (r ledger.DecisionRun, _ *ledger.RunItem, err error) {
+					r, err = halted(s, run.ID, ledger.RunHalt{Actor: sam, End: end})
 					return r, nil, err
 				})
 			case 3:
@@ -429,8 +428,8 @@ func runsAccounted(t *testing.T, open Open) {
 				real.ok(plain.s.LiftHold(ctx, "all", sam, "r", id))
 			default:
 				item, c := rapid.IntRange(0, size-1).Draw(rt, "item"), rapid.SampledFrom(ledger.Outcomes).Draw(rt, "came")
-				change(func(s ledger.Store, id string) (ledger.DecisionRun, *ledger.RunItem, error) {
-					return advanced(s, run.ID, id, who, item, c)
+				change(func(s ledger.Store) (ledger.DecisionRun, *ledger.RunItem, error) {
+					return advanced(s, run.ID, who, item, c)
 				})
 			}
 			_, items, err := s.Account(ctx, run.ID)

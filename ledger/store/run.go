@@ -79,10 +79,10 @@ func driven(tx Tx, r *ledger.DecisionRun) error {
 }
 
 // ChangeRun applies a rule to a run.
-func (s *Store) ChangeRun(ctx context.Context, known ledger.DecisionRun, changeID string,
-	rule ledger.RunRule) (after ledger.DecisionRun, err error) {
+func (s *Store) ChangeRun(ctx context.Context, known ledger.DecisionRun, rule ledger.RunRule) (after ledger.DecisionRun, err error) {
+	changeID := ledger.NewID()
 	err = s.db.Update(ctx, func(tx Tx) error {
-		rec := &ledger.RunRecord{Now: tx.Moment().Wall}
+		rec := &ledger.RunRecord{Now: tx.Moment().Wall, ChangeID: changeID}
 		newest, err := EventsOf(tx, ofRuns+` AND e.about = ? ORDER BY e.seq DESC LIMIT 1`, aboutRun+known.ID)
 		if err == nil && len(newest) == 0 {
 			err = fmt.Errorf("run %s: %w", known.ID, ledger.ErrNotFound)
@@ -106,8 +106,8 @@ func (s *Store) ChangeRun(ctx context.Context, known ledger.DecisionRun, changeI
 			return err
 		}
 		after = *c.Run
-		if c.Item != nil {
-			if err := leaveOut(tx, after, *c.Item, c.Actor, rec.Now); err != nil {
+		if c.LeftOut != nil {
+			if err := leaveOut(tx, *c.LeftOut, rec.Now); err != nil {
 				return err
 			}
 		}
@@ -123,16 +123,14 @@ func (s *Store) ChangeRun(ctx context.Context, known ledger.DecisionRun, changeI
 }
 
 // leaveOut tells what became of an item, unless the history says it already.
-func leaveOut(tx Tx, r ledger.DecisionRun, it ledger.RunItem, actor ledger.Actor, now time.Time) error {
-	e := r.LeftOut(it, actor)
+func leaveOut(tx Tx, e ledger.Event, now time.Time) error {
 	e.At = now
-	l, err := load(tx, ledger.Locator{ID: it.OperationID, Skip: ledger.AllParts})
+	l, err := load(tx, ledger.Locator{ID: e.OperationID, Skip: ledger.AllParts})
 	if err != nil {
 		return err
 	}
-	if l.rec.Found {
-		e.OperationID, e.From, e.To, e.Version = l.o.ID, l.o.State, l.o.State, l.o.Version
-	}
+	// What is not found is "" here, as an event of the ledger itself has it.
+	e.OperationID, e.From, e.To, e.Version = l.o.ID, l.o.State, l.o.State, l.o.Version
 	if known, err := happened(tx, l.seq, e.ID); known || err != nil {
 		return err
 	}
@@ -271,8 +269,13 @@ func toCome(tx Tx) (map[string]string, error) {
 		return nil, err
 	}
 	runs, items, err := accounts(tx, begun)
-	for i, r := range runs {
-		ledger.ToCome(who, r, items[i])
+	for i, r := range runs { // the newest comes first, and counts
+		for _, it := range items[i] {
+			row := fmt.Sprintf("%s@%d", it.OperationID, it.Version)
+			if r.Open() && (it.Came == "" || it.Came == ledger.CameHeld) && who[row] == "" {
+				who[row] = r.Actor.Name
+			}
+		}
 	}
 	return who, err
 }

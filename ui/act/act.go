@@ -35,12 +35,13 @@ type Result struct {
 	all  []ledger.RunItem // where it was just read
 }
 
+// Pace is what lies between the beginnings of two sends of a run.
+var Pace = 100 * time.Millisecond
+
 // Run drives one run of the ledger. It is used from one goroutine; what Next returns
 // may run on another while no other step of the run does.
 type Run struct {
-	Record ledger.DecisionRun // as last heard
-	Items  []ledger.RunItem   // with what became of each, as last heard
-	Known  bool               // it was recorded before
+	Account // as last heard
 	// Unkept is not written down: it changes nothing, or is one decision, which says all itself.
 	Unkept bool
 
@@ -54,8 +55,6 @@ type Run struct {
 	next    *ledger.RunItem
 	err     error
 	began   time.Time // of the newest step
-	since   time.Time // it goes on, and how many were done then
-	before  int
 }
 
 // New is a run that has not begun. Its actor drives it.
@@ -67,44 +66,38 @@ func New(store ledger.Runs, record ledger.DecisionRun, items []ledger.RunItem, s
 		items[n].N = n
 	}
 	record.Size, record.State, record.Tally = len(items), ledger.RunRunning, map[ledger.Came]int{}
-	r := &Run{Record: record, Items: items, store: store, actor: record.Actor, holder: ledger.NewID(), step: step}
+	r := &Run{Account: Account{Record: record, Items: items}, store: store, actor: record.Actor, holder: ledger.NewID(), step: step}
 	r.Record.Driver = ledger.RunDriver{Name: r.actor.Name, Holder: r.holder}
+	if len(items) > 0 {
+		r.next = &r.Items[0]
+	}
 	return r
 }
 
 // Resume drives a run of the ledger that waits, is paused, has stopped or was
 // broken off: a person decides that it goes on.
 func Resume(store ledger.Runs, record ledger.DecisionRun, actor ledger.Actor, step Step) *Run {
-	return &Run{Record: record, Known: true, store: store, actor: actor, holder: ledger.NewID(), step: step, driving: true, decided: true}
+	return &Run{Account: Account{Record: record}, store: store, actor: actor, holder: ledger.NewID(), step: step, driving: true, decided: true}
 }
 
 // Begin writes the run down before its first change. One that was given before is
 // carried on, unless it waits for a person or another process drives it. It returns
 // ledger.ErrKeyReused where its idempotency key belongs to another command.
 func (r *Run) Begin(ctx context.Context) error {
-	if r.driving || r.Unkept || len(r.Items) == 0 {
-		r.begin()
+	if r.Unkept || len(r.Items) == 0 {
 		return nil
 	}
 	recorded, known, err := r.store.Run(ctx, r.Record, r.Items)
 	if err != nil {
 		return err
 	}
-	r.driving, r.Known, r.Record = true, known, recorded
-	if known {
-		res := r.drive(ctx)
-		r.take(res)
-		return res.Err
+	r.driving, r.Record = true, recorded
+	if !known {
+		return nil
 	}
-	r.begin()
-	return nil
-}
-
-// begin makes the first item the next.
-func (r *Run) begin() {
-	if r.next == nil && !r.Known && len(r.Items) > 0 {
-		r.next, r.since = &r.Items[0], time.Now()
-	}
+	res := r.drive(ctx)
+	r.take(res)
+	return res.Err
 }
 
 // leasePoll is how often a driver that may have been killed is looked after.
@@ -116,11 +109,11 @@ func (r *Run) drive(ctx context.Context) (res Result) {
 	if err != nil {
 		return Result{Err: err}
 	}
-	d := ledger.RunDrive{ChangeID: ledger.NewID(), Actor: r.actor, Holder: r.holder, Decided: r.decided, Seen: r.Record.ChangedAt,
+	d := ledger.RunDrive{Actor: r.actor, Holder: r.holder, Decided: r.decided, Seen: r.Record.ChangedAt,
 		Next: ledger.NextItem(items, -1)}
 	var first time.Time
 	for range ledger.RunLease/leasePoll + 2 {
-		res.now, res.Err = r.store.ChangeRun(ctx, run, d.ChangeID, d.Rule())
+		res.now, res.Err = r.store.ChangeRun(ctx, run, d.Rule)
 		var driven *ledger.DrivenError
 		if !errors.As(res.Err, &driven) || !first.IsZero() && driven.Until.After(first) { // it gives signs of life
 			break
@@ -163,9 +156,9 @@ func (r *Run) Next() func(ctx context.Context) Result {
 	if !r.Unkept && (!r.driving || r.decided) {
 		return r.enter
 	}
-	it, begins := *r.next, r.began.Add(r.Record.Pace)
+	it, begins := *r.next, r.began.Add(Pace)
 	return func(ctx context.Context) Result {
-		if wait := time.Until(begins); wait > 0 {
+		if wait := time.Until(begins); wait > 0 && r.Record.Sends() {
 			time.Sleep(wait)
 		}
 		if r.Unkept {
@@ -191,8 +184,7 @@ func (r *Run) enter(ctx context.Context) Result {
 func (r *Run) advance(ctx context.Context, it ledger.RunItem) Result {
 	res := Result{Item: it, now: r.Record, next: &it}
 	if r.Record.Sends() { // a person may have ended it, or another process have gone on with it
-		a := ledger.RunAdvance{Actor: r.actor, Holder: r.holder, Beat: true}
-		now, err := r.store.ChangeRun(ctx, r.Record, ledger.NewID(), a.Rule())
+		now, err := r.alive(ctx, r.Record)
 		if err != nil || now.State != ledger.RunRunning {
 			if res.now, res.Err = now, err; errors.As(err, new(*ledger.DrivenError)) {
 				r.catchUp(ctx, &res)
@@ -200,18 +192,18 @@ func (r *Run) advance(ctx context.Context, it ledger.RunItem) Result {
 			return res
 		}
 	}
-	alive := r.beat(ctx)
+	ended := r.beat(ctx)
 	r.began = time.Now()
 	out := r.step(ctx, it, r.Record.ChangeID(it))
-	alive()
+	ended()
 	if res.Err = out.Left; res.Err != nil {
 		return res
 	}
 	res.Item.Came, res.Item.Word, res.Item.By = out.Came, out.Word, out.By
 	res.next = ledger.NextItem(r.Items, it.N)
-	a := ledger.RunAdvance{ChangeID: ledger.NewID(), Actor: r.actor, Holder: r.holder, Item: &res.Item, Next: res.next}
+	a := ledger.RunAdvance{Actor: r.actor, Holder: r.holder, Item: &res.Item, Next: res.next}
 	ctx = context.WithoutCancel(ctx)
-	if res.now, res.Err = r.store.ChangeRun(ctx, r.Record, a.ChangeID, a.Rule()); errors.As(res.Err, new(*ledger.DrivenError)) {
+	if res.now, res.Err = r.store.ChangeRun(ctx, r.Record, a.Rule); errors.As(res.Err, new(*ledger.DrivenError)) {
 		r.catchUp(ctx, &res)
 	}
 	return res
@@ -224,6 +216,11 @@ func (r *Run) catchUp(ctx context.Context, res *Result) {
 	}
 }
 
+// alive tells the ledger that the run is driven.
+func (r *Run) alive(ctx context.Context, known ledger.DecisionRun) (ledger.DecisionRun, error) {
+	return r.store.ChangeRun(ctx, known, ledger.RunAdvance{Actor: r.actor, Holder: r.holder}.Rule)
+}
+
 // beat tells the ledger that the run is driven, until it is stopped: who interrupts the
 // driver waits for the send that is under way.
 func (r *Run) beat(ctx context.Context) (stop func()) {
@@ -232,8 +229,7 @@ func (r *Run) beat(ctx context.Context) (stop func()) {
 	go func() {
 		defer close(ended)
 		for sleep(ctx, ledger.RunLease/4) {
-			a := ledger.RunAdvance{Actor: r.actor, Holder: r.holder, Beat: true}
-			_, _ = r.store.ChangeRun(ctx, known, ledger.NewID(), a.Rule()) // the next one may work
+			_, _ = r.alive(ctx, known) // the next one may work
 		}
 	}()
 	return func() { cancel(); <-ended }
@@ -268,7 +264,6 @@ func (r *Run) take(res Result) {
 	switch {
 	case res.all != nil:
 		r.Items, r.decided = res.all, false
-		r.since, r.before = time.Now(), r.Record.Done()
 	case res.Item.Came != "" && res.Err == nil:
 		r.Items[res.Item.N] = res.Item
 	}
@@ -280,8 +275,7 @@ func (r *Run) GoOn() { r.decided, r.err = true, nil }
 // Over reports whether no further step follows from here: it is done, waits for a
 // person, or goes on elsewhere.
 func (r *Run) Over() bool {
-	return !r.flying && !r.decided && (r.err != nil || r.Record.State != ledger.RunRunning ||
-		r.next == nil && (r.driving || r.Unkept || len(r.Items) == 0))
+	return !r.flying && !r.decided && (r.err != nil || r.Record.State != ledger.RunRunning || r.next == nil)
 }
 
 // Begun reports whether the run is written down.
@@ -290,29 +284,18 @@ func (r *Run) Begun() bool { return r.driving }
 // Err is why the run cannot go on from here, apart from what its record says.
 func (r *Run) Err() error { return r.err }
 
-// Pace is how many items a second came to something, and how long the rest takes at
-// that; nothing while that is not known.
-func (r *Run) Pace() (each float64, left time.Duration) {
-	done, took := r.Record.Done()-r.before, time.Since(r.since)
-	if done < 1 || took < time.Second || r.since.IsZero() {
-		return 0, 0
-	}
-	each = float64(done) / took.Seconds()
-	return each, time.Duration(float64(r.Record.Left()) / each * float64(time.Second))
-}
-
 // GiveUp says that the run goes on no more from here, so that another may take it over at
 // once. One that is driven elsewhere goes on there.
 func (r *Run) GiveUp(ctx context.Context, reason string) error {
-	h := ledger.RunHalt{ChangeID: ledger.NewID(), Actor: r.actor, Reason: reason, Holder: r.holder}
-	_, err := r.store.ChangeRun(ctx, r.Record, h.ChangeID, h.Rule())
+	h := ledger.RunHalt{Actor: r.actor, Reason: reason, Holder: r.holder}
+	_, err := r.store.ChangeRun(ctx, r.Record, h.Rule)
 	return err
 }
 
 // Halt pauses a run, or ends it for good; another process may be driving it. The item that is under
 // way is finished.
 func Halt(ctx context.Context, store ledger.Runs, run ledger.DecisionRun, actor ledger.Actor, reason string, end bool) error {
-	h := ledger.RunHalt{ChangeID: ledger.NewID(), Actor: actor, Reason: reason, End: end}
-	_, err := store.ChangeRun(ctx, run, h.ChangeID, h.Rule())
+	h := ledger.RunHalt{Actor: actor, Reason: reason, End: end}
+	_, err := store.ChangeRun(ctx, run, h.Rule)
 	return err
 }

@@ -23,6 +23,8 @@ var (
 	sam  = ledger.Actor{Name: "sam", Terminal: true}
 )
 
+func init() { Pace = 0 }
+
 // goOn carries out what may begin.
 func goOn(t testing.TB, r *Run) {
 	t.Helper()
@@ -112,23 +114,24 @@ func TestI10_WhatARunHadSentIsToldOfAsSent(t *testing.T) {
 func TestARunGoesAsItsRecordSays(t *testing.T) {
 	store := ledgertest.NewMemory(time.Now, nil)
 	outcomes := []ledger.Came{ledger.CameLanded, ledger.CameMoved, ledger.CameLanded, ledger.CameLanded, ledger.CameUnclear, ledger.CameAlready, ledger.CameFailed, ledger.CameLanded}
-	r := New(store, ledger.DecisionRun{Verb: "retry", Actor: vera, Canaries: ledger.RunCanaries, CreatedAt: time.Now()}, items(8), func(_ context.Context, it ledger.RunItem, _ string) Outcome {
+	r := New(store, ledger.DecisionRun{Verb: "retry", Actor: vera, CreatedAt: time.Now()}, items(8), func(_ context.Context, it ledger.RunItem, _ string) Outcome {
 		return Outcome{Came: outcomes[it.N], By: map[bool]string{true: "sam"}[outcomes[it.N] == ledger.CameMoved]}
 	})
 	for _, want := range []struct{ state, tally, sum string }{
 		{"waiting", "3 landed · 1 skipped (sam)", "8 = 3 landed + 1 skipped (sam) + 4 to go"},
-		{"stopped", "3 landed · 1 landed already · 1 skipped (sam) · 1 did not land · 1 unclear", "8 = 3 landed + 1 had landed already, nothing sent + 1 skipped (sam) + 1 did not land + 1 unclear, checking 40s + 1 to go"},
-		{"done", "4 landed · 1 landed already · 1 skipped (sam) · 1 did not land · 1 unclear", "8 = 4 landed + 1 had landed already, nothing sent + 1 skipped (sam) + 1 did not land + 1 unclear, checking 40s"},
+		{"stopped", "3 landed · 1 landed already · 1 skipped (sam) · 1 did not land · 1 unclear", "8 = 3 landed + 1 landed already + 1 skipped (sam) + 1 did not land + 1 unclear, checking 40s + 1 to go"},
+		{"done", "4 landed · 1 landed already · 1 skipped (sam) · 1 did not land · 1 unclear", "8 = 4 landed + 1 landed already + 1 skipped (sam) + 1 did not land + 1 unclear, checking 40s"},
 	} {
 		goOn(t, r)
 		now := time.Now()
-		sum := Sum(r.Record, r.Items, Since{Checking: 1, NextCheck: now.Add(40 * time.Second)}, now).String()
-		if !r.Over() || string(r.Record.State) != want.state || Tally(r.Record, r.Items).String() != want.tally || sum != want.sum {
-			t.Fatalf("%s (%s): %s\n%s", r.Record.State, r.Record.Why, Tally(r.Record, r.Items), sum)
+		r.since = since{Checking: 1, NextCheck: now.Add(40 * time.Second)}
+		sum, tally := r.Sum(now).String(), Account{Record: r.Record, Items: r.Items}.Tally().String()
+		if !r.Over() || string(r.Record.State) != want.state || tally != want.tally || sum != want.sum {
+			t.Fatalf("%s (%s): %s\n%s", r.Record.State, r.Record.Why, tally, sum)
 		}
 		r.GoOn()
 	}
-	if first := Exceptions(r.Items)[0]; first.Came != ledger.CameUnclear || !Line("retry", first).Grave {
+	if first := r.Exceptions()[0]; first.Came != ledger.CameUnclear || !Line("retry", first).Grave {
 		t.Errorf("what needs a look is not first: %+v", first)
 	}
 }
@@ -144,11 +147,13 @@ func TestARunTakesUpAgainWhatItsDownstreamPutOff(t *testing.T) {
 		return Outcome{Came: ledger.CameLanded}
 	})
 	goOn(t, r)
-	sum := Sum(r.Record, r.Items, Since{}, time.Now()).String()
+	sum := r.Sum(time.Now()).String()
 	need.Must(t, r.Record.State == ledger.RunStopped && r.Record.Why == "stripe asked to wait 30 s" && sum == "4 = 1 landed + 1 put off + 2 to go", "%s: %s\n%s", r.Record.State, r.Record.Why, sum)
 	slow = false
-	r.GoOn()
-	goOn(t, r)
+	for range 2 { // the first three are looked at
+		r.GoOn()
+		goOn(t, r)
+	}
 	need.Must(t, r.Record.State == ledger.RunDone && len(sent) == 4 && sent[1] == 1, "%s, sent %v", r.Record.State, sent)
 }
 
@@ -288,7 +293,7 @@ func TestI3_I10_EachRowOfARunIsSentAtMostOnce(t *testing.T) {
 			set = append(set, w.row(n))
 		}
 		hands := func(a ledger.Actor) Hands { return Hands{Store: w.s, Engine: w, Actor: a} }
-		record := ledger.DecisionRun{ID: "run", Verb: "retry", Actor: vera, Canaries: ledger.RunCanaries, CreatedAt: clock.Now(), Terms: ledger.RunTerms{Reason: "outage over"}}
+		record := ledger.DecisionRun{ID: "run", Verb: "retry", Actor: vera, CreatedAt: clock.Now(), Terms: ledger.RunTerms{Reason: "outage over"}}
 		r := New(w.s, record, slices.Clone(set), hands(vera).Step(record))
 		for turn := 0; ; turn++ {
 			if turn > 200 {
@@ -367,8 +372,8 @@ func TestI10_ARunThatWasBrokenOffGoesOn(t *testing.T) {
 	need.OK(t, other.GiveUp(t.Context(), "the command ended")) // and leaves the one that drives it alone
 	clock.Advance(ledger.RunLease)
 	again := run(7)
-	if err := again.Begin(t.Context()); err != nil || !again.Known {
-		t.Fatalf("%v, known %v", err, again.Known)
+	if err := again.Begin(t.Context()); err != nil {
+		t.Fatal(err)
 	}
 	goOn(t, again)
 	if got := strings.Join(did, " "); got != "a2 b2 c2" || again.Record.ID != first.Record.ID || again.Record.State != ledger.RunDone {

@@ -87,14 +87,14 @@ func Sent(res reconcile.RetryResult, err error) Outcome {
 func refused(err error) Outcome {
 	var no *ledger.RefusedError
 	var changed *reconcile.ChangedError
-	m := moved(err)
+	var moved *ledger.MovedError
 	switch {
 	case errors.Is(err, context.Canceled):
 		return Outcome{Left: err}
-	case m != nil && m.State == ledger.Committed && ledger.ReservedActor(m.Actor):
+	case errors.As(err, &moved) && moved.State == ledger.Committed && ledger.ReservedActor(moved.Actor):
 		return Outcome{Came: ledger.CameAlready}
-	case m != nil:
-		return Outcome{Came: ledger.CameMoved, By: m.Actor}
+	case moved != nil:
+		return Outcome{Came: ledger.CameMoved, By: moved.Actor}
 	case errors.As(err, &no):
 		switch no.Code {
 		case "hold", "throttled":
@@ -107,17 +107,6 @@ func refused(err error) Outcome {
 		return Outcome{Came: ledger.CameHeld, Word: err.Error()}
 	}
 	return Outcome{Came: ledger.CameBroken, Word: err.Error()}
-}
-
-func moved(err error) *ledger.MovedError {
-	var m *ledger.MovedError
-	if errors.As(err, &m) {
-		return m
-	}
-	if errors.Is(err, ledger.ErrMoved) {
-		return &ledger.MovedError{}
-	}
-	return nil
 }
 
 // Words says what became of a retry, and what is its own: its receipt or why it was

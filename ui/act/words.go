@@ -1,6 +1,7 @@
 package act
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -10,38 +11,41 @@ import (
 	"indoubt/ui/ticket"
 )
 
-// said is how each outcome is told: counted beside others, in the sum at the end,
-// and of one item.
-var said = map[ledger.Came]struct{ count, sum, one safe.Format }{
-	ledger.CameTwice:   {"TWICE", "HAPPENED TWICE", "HAPPENED TWICE"},
-	ledger.CameUnclear: {"unclear", "unclear", "sent, no clear answer"},
-	ledger.CameFailed:  {"did not land", "did not land", "sent, it did not land"},
-	ledger.CameNever:   {"never sent", "never sent", "nothing was sent, it is as before"},
-	ledger.CameBroken:  {"not done", "not done", "NOT DONE"},
-	ledger.CameHeld:    {"put off", "put off", "put off"},
-	ledger.CameMoved:   {"skipped", "skipped", "skipped, moved"},
-	ledger.CameSkipped: {"left out", "left out", "left out"},
-	ledger.CameAllowed: {"allowed", "allowed, waiting for their pipelines", "one send allowed, waiting for its pipeline"},
-	ledger.CameAlready: {"landed already", "had landed already, nothing sent", "it had landed already, nothing was sent"},
-	ledger.CameLanded:  {"landed", "landed", "sent, it landed"},
+// said is how each outcome is told: counted, and of one item.
+var said = map[ledger.Came]struct{ counted, one safe.Format }{
+	ledger.CameTwice:   {"HAPPENED TWICE", "HAPPENED TWICE"},
+	ledger.CameUnclear: {"unclear", "sent, no clear answer"},
+	ledger.CameFailed:  {"did not land", "sent, it did not land"},
+	ledger.CameNever:   {"never sent", "nothing was sent, it is as before"},
+	ledger.CameBroken:  {"not done", "NOT DONE"},
+	ledger.CameHeld:    {"put off", "put off"},
+	ledger.CameMoved:   {"skipped", "skipped, moved"},
+	ledger.CameSkipped: {"left out", "left out"},
+	ledger.CameAllowed: {"allowed", "one send allowed, waiting for its pipeline"},
+	ledger.CameAlready: {"landed already", "it had landed already, nothing was sent"},
+	ledger.CameLanded:  {"landed", "sent, it landed"},
 }
 
-// done is how a decision without a send is told.
-var done = map[string]safe.Format{
-	"confirm": "recorded as landed", "deny": "recorded as not landed", "abandon": "abandoned", "ack": "dealt with", "park": "parked", "note": "noted",
+// decided is how a decision without a send is told.
+func decided(verb string) safe.Text {
+	words := map[string]safe.Format{"confirm": "recorded as landed", "deny": "recorded as not landed", "abandon": "abandoned",
+		"ack": "dealt with", "park": "parked", "note": "noted"}
+	return safe.Say(cmp.Or(words[verb], "done"))
 }
 
-// words is how an outcome is told of so many.
-func words(verb string, c ledger.Came, sum bool) safe.Text {
-	switch {
-	case c == ledger.CameDecided && done[verb] != "":
-		return safe.Say(done[verb])
-	case c == ledger.CameDecided:
-		return safe.Say("done")
-	case sum:
-		return safe.Say(said[c].sum)
+// Account is what became of a run, and by now of its sends that had no clear answer.
+type Account struct {
+	Record ledger.DecisionRun
+	Items  []ledger.RunItem
+	since  since
+}
+
+// Read reads the account of a run, or ledger.ErrNotFound.
+func Read(ctx context.Context, store ledger.Store, id string) (a Account, err error) {
+	if a.Record, a.Items, err = store.Account(ctx, id); err == nil {
+		a.since, err = lookBack(ctx, store, a.Items)
 	}
-	return safe.Say(said[c].count)
+	return a, err
 }
 
 // State says in a few words where a run stands.
@@ -59,14 +63,26 @@ func State(run ledger.DecisionRun, now time.Time) safe.Text {
 
 // Tally counts what became of a run's items, what went well first, with who moved
 // those that are skipped.
-func Tally(run ledger.DecisionRun, items []ledger.RunItem) safe.Text {
-	var out []safe.Text
+func (a Account) Tally() safe.Text { return safe.Join(a.counts(time.Time{}), " · ") }
+
+// counts are how many items came to what, and what became by now of those that are unclear.
+func (a Account) counts(now time.Time) (out []safe.Text) {
 	for _, c := range slices.Backward(ledger.Outcomes) {
-		if n := run.Tally[c]; n > 0 {
-			out = append(out, safe.Say("%s %s%s", ledger.Count(n), words(run.Verb, c, false), by(items, c)))
+		n := a.Record.Tally[c]
+		if n == 0 {
+			continue
 		}
+		word := safe.Say(said[c].counted)
+		if c == ledger.CameDecided {
+			word = decided(a.Record.Verb)
+		}
+		text := safe.Say("%s %s%s", ledger.Count(n), word, by(a.Items, c))
+		if c == ledger.CameUnclear {
+			text = safe.Say("%s%s", text, a.since.text(now))
+		}
+		out = append(out, text)
 	}
-	return safe.Join(out, " · ")
+	return out
 }
 
 // by names who moved or holds the items that came to this.
@@ -83,14 +99,14 @@ func by(items []ledger.RunItem, c ledger.Came) safe.Text {
 	return safe.Say(" (%s)", safe.Join(names, ", "))
 }
 
-// Since is what became, by now, of the sends of a run that had no clear answer.
-type Since struct {
+// since is what became, by now, of the sends of a run that had no clear answer.
+type since struct {
 	Landed, Failed, Checking, Open int
 	NextCheck                      time.Time
 }
 
-// LookBack reads what became of the sends without a clear answer.
-func LookBack(ctx context.Context, store ledger.Reader, items []ledger.RunItem) (s Since, err error) {
+// lookBack reads what became of the sends without a clear answer.
+func lookBack(ctx context.Context, store ledger.Reader, items []ledger.RunItem) (s since, err error) {
 	var ids []string
 	for _, it := range items {
 		if it.Came == ledger.CameUnclear {
@@ -119,7 +135,7 @@ func LookBack(ctx context.Context, store ledger.Reader, items []ledger.RunItem) 
 }
 
 // text says it behind the count of what is unclear.
-func (s Since) text(now time.Time) safe.Text {
+func (s since) text(now time.Time) safe.Text {
 	var out []safe.Text
 	if s.Landed > 0 {
 		out = append(out, safe.Say("%s landed since", ledger.Count(s.Landed)))
@@ -140,23 +156,19 @@ func (s Since) text(now time.Time) safe.Text {
 	return safe.Say(", %s", safe.Join(out, ", "))
 }
 
-// Sum accounts for every item of a run: 68 = 60 landed + 2 had landed already,
-// nothing sent + 6 unclear, checking 40 s.
-func Sum(run ledger.DecisionRun, items []ledger.RunItem, since Since, now time.Time) safe.Text {
-	var out []safe.Text
-	for _, c := range slices.Backward(ledger.Outcomes) {
-		n := run.Tally[c]
-		if n == 0 {
-			continue
-		}
-		text := safe.Say("%s %s%s", ledger.Count(n), words(run.Verb, c, true), by(items, c))
-		if c == ledger.CameUnclear {
-			text = safe.Say("%s%s", text, since.text(now))
-		}
-		out = append(out, text)
-	}
+// Checked reports whether a check is to come of a send that had no clear answer.
+func (a Account) Checked() bool { return !a.since.NextCheck.IsZero() }
+
+// Sum accounts for every item of a run: 68 = 60 landed + 2 landed already + 6 unclear,
+// checking 40 s.
+func (a Account) Sum(now time.Time) safe.Text {
+	out, run := a.counts(now), a.Record
 	if n := run.Left() - run.Tally[ledger.CameHeld]; n > 0 {
-		out = append(out, safe.Say("%s %s", ledger.Count(n), map[bool]safe.Text{true: safe.Say("to go"), false: safe.Say("not touched")}[run.Open()]))
+		to := safe.Say("not touched")
+		if run.Open() {
+			to = safe.Say("to go")
+		}
+		out = append(out, safe.Say("%s %s", ledger.Count(n), to))
 	}
 	return safe.Say("%s = %s", ledger.Count(run.Size), safe.Join(out, " + "))
 }
@@ -166,7 +178,7 @@ func Line(verb string, it ledger.RunItem) ticket.Fact {
 	word := safe.Say(said[it.Came].one)
 	switch {
 	case it.Came == ledger.CameDecided:
-		word = words(verb, it.Came, false)
+		word = decided(verb)
 	case it.Came == ledger.CameMoved && it.By != "":
 		word = safe.Say("skipped, moved by %s", ticket.Who(it.By))
 	case it.Came == ledger.CameLanded && it.Word != "":
@@ -181,20 +193,19 @@ func Line(verb string, it ledger.RunItem) ticket.Fact {
 }
 
 // Amiss are those that did not come to what the run was for.
-func Amiss(items []ledger.RunItem) []ledger.RunItem {
-	all, fine := Exceptions(items), slices.Index(ledger.Outcomes, ledger.CameAllowed)
-	n := slices.IndexFunc(all, func(it ledger.RunItem) bool { return slices.Index(ledger.Outcomes, it.Came) >= fine })
-	if n < 0 {
-		n = len(all)
-	}
-	return all[:n]
+func (a Account) Amiss() []ledger.RunItem {
+	fine := slices.Index(ledger.Outcomes, ledger.CameAllowed)
+	return slices.DeleteFunc(a.Exceptions(), func(it ledger.RunItem) bool { return slices.Index(ledger.Outcomes, it.Came) >= fine })
 }
 
 // Exceptions are the items that came to something, what needs a look first.
-func Exceptions(items []ledger.RunItem) []ledger.RunItem {
-	out := slices.DeleteFunc(slices.Clone(items), func(it ledger.RunItem) bool { return it.Came == "" })
-	slices.SortStableFunc(out, func(a, b ledger.RunItem) int {
-		return slices.Index(ledger.Outcomes, a.Came) - slices.Index(ledger.Outcomes, b.Came)
-	})
+func (a Account) Exceptions() (out []ledger.RunItem) {
+	for _, came := range ledger.Outcomes {
+		for _, it := range a.Items {
+			if it.Came == came {
+				out = append(out, it)
+			}
+		}
+	}
 	return out
 }

@@ -25,7 +25,7 @@ func (r *decisionRun) begin(ctx context.Context, args []string, items []ledger.R
 		record.Terms.Until, _ = until(r.flags.until, record.CreatedAt) // what cannot be read is told of each
 	}
 	if record.Sends() {
-		record.Canaries, record.Pace, record.Terms.Policy = ledger.RunCanaries, ledger.RunPace, r.policy.Digest()
+		record.Terms.Policy = r.policy.Digest()
 	}
 	r.Run = act.New(r.store, record, items, step)
 	r.Unkept = r.flags.dryRun || len(items) == 1 && record.IdempotencyKey == ""
@@ -47,14 +47,14 @@ func (r *decisionRun) carry(ctx context.Context) {
 			r.Take(work(ctx))
 			if heard(); !a.json && time.Since(told) >= progressEvery {
 				told = time.Now()
-				a.errOut.Println(act.Sum(r.Record, r.Items, act.Since{}, a.clock()))
+				a.errOut.Println(r.Sum(a.clock()))
 			}
 		}
 		if r.Record.State != ledger.RunWaiting || !r.flags.yes && !a.terminal() {
 			break
 		}
 		if !r.flags.yes {
-			a.errOut.Println(act.Sum(r.Record, r.Items, act.Since{}, a.clock()))
+			a.errOut.Println(r.Sum(a.clock()))
 			if !a.confirmYes(fmt.Sprintf("Go on with %s?", ledger.Count(r.Record.Left()))) {
 				break
 			}

@@ -154,18 +154,14 @@ func (c logCommand) runs(ctx context.Context, s ledger.Store, o logOptions, r *t
 		if run.ChangedAt.Before(r.From) && !run.Open() {
 			continue
 		}
-		_, items, err := s.Account(ctx, run.ID)
+		a, err := act.Read(ctx, s, run.ID)
 		if err != nil {
 			return err
 		}
-		if o.outage != "" && run.Terms.Outage != o.outage && !slices.ContainsFunc(items, func(it ledger.RunItem) bool { return o.members[it.OperationID] }) {
+		if o.outage != "" && run.Terms.Outage != o.outage && !slices.ContainsFunc(a.Items, func(it ledger.RunItem) bool { return o.members[it.OperationID] }) {
 			continue
 		}
-		since, err := act.LookBack(ctx, s, items)
-		if err != nil {
-			return err
-		}
-		r.Runs = append(r.Runs, ticket.Run{DecisionRun: run, Ended: safe.Say("%s. %s", runsCommand{app: c.app}.state(run), act.Sum(run, items, since, r.Now))})
+		r.Runs = append(r.Runs, ticket.Run{DecisionRun: run, Ended: safe.Say("%s. %s", runsCommand{app: c.app}.state(run), a.Sum(r.Now))})
 	}
 	return err
 }

@@ -128,7 +128,7 @@ func (c runsCommand) list(ctx context.Context, open bool, limit int) error {
 			w.Println("no run is open; --all lists those that are finished")
 		}
 		for _, r := range runs {
-			w.Printf("%s  %s  %s  %s of %s by %s  %s\n", r.ID, clockTime(r.CreatedAt), c.state(r), r.Verb, ledger.Count(r.Size), ticket.Who(r.Actor.Name), act.Tally(r, nil))
+			w.Printf("%s  %s  %s  %s of %s by %s  %s\n", r.ID, clockTime(r.CreatedAt), c.state(r), r.Verb, ledger.Count(r.Size), ticket.Who(r.Actor.Name), act.Account{Record: r}.Tally())
 		}
 	})
 }
@@ -170,15 +170,12 @@ func (c runsCommand) show(ctx context.Context, id string) error {
 
 // tell accounts for every item of a run.
 func (c runsCommand) tell(ctx context.Context, s ledger.Store, run ledger.DecisionRun) (bulkJSON, func(w *safe.Writer), error) {
-	run, items, err := s.Account(ctx, run.ID)
-	if err != nil {
-		return bulkJSON{}, nil, err
-	}
-	since, err := act.LookBack(ctx, s, items)
-	return c.json(run, items), func(w *safe.Writer) {
+	a, err := act.Read(ctx, s, run.ID)
+	run = a.Record
+	return c.json(run, a.Items), func(w *safe.Writer) {
 		w.Printf("%s of %s by %s, %s: %s\n", run.Verb, ledger.Count(run.Size), ticket.Who(run.Actor.Name), clockTime(run.CreatedAt), c.state(run))
-		w.Println(act.Sum(run, items, since, c.clock()))
-		for _, it := range act.Exceptions(items) {
+		w.Println(a.Sum(c.clock()))
+		for _, it := range a.Exceptions() {
 			w.Printf("  %s  %s\n", it.OperationID, act.Line(run.Verb, it).Text)
 		}
 	}, err
@@ -189,20 +186,16 @@ func (c runsCommand) stop(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	before := run
 	if err = act.Halt(ctx, s, run, c.actor(), c.reason, true); err != nil {
 		return err
-	}
-	if run, _, err = s.Account(ctx, run.ID); err != nil {
-		return err
-	}
-	effect := effectUpdated
-	if run.State == before.State && run.Open() == before.Open() {
-		effect = effectNoop
 	}
 	data, text, err := c.tell(ctx, s, run)
 	if err != nil {
 		return err
+	}
+	effect := effectUpdated
+	if data.State == run.State && (data.Finished == nil) == run.Open() {
+		effect = effectNoop
 	}
 	return c.done(effect, data, text)
 }

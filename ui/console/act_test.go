@@ -11,6 +11,7 @@ import (
 	"indoubt/ledger"
 	"indoubt/ledger/need"
 	"indoubt/reconcile"
+	"indoubt/ui/act"
 	"indoubt/ui/console/feed"
 	"indoubt/ui/ticket"
 
@@ -388,9 +389,9 @@ func TestBulkFreezesASetAndSkipsWhatMoved(t *testing.T) {
 // sixProven is the night with six mails that are proven not to have landed.
 func sixProven(t *testing.T) (*bench, *fakeEngine) {
 	t.Helper()
-	pace := sendPacing
-	t.Cleanup(func() { sendPacing = pace })
-	sendPacing = 0
+	pace := act.Pace
+	t.Cleanup(func() { act.Pace = pace })
+	act.Pace = 0
 	o := nightOptions()
 	e := o.Engine.(*fakeEngine)
 	for n := 20; n < 25; n++ {

@@ -90,7 +90,7 @@ func pressOutage(m *Root, name string) (tea.Cmd, bool) {
 		case at.Item != nil:
 			return find(m.ctx, m.feed.Store, at.Item.OperationID, nil), true
 		case at.Run != nil:
-			return accountFor(m, ask.OpenRun{ID: at.Run.Run.ID}), true
+			return accountFor(m, ask.OpenRun{ID: at.Run.Record.ID}), true
 		case at.Group != nil:
 			return openGroup(m, at.Group), true
 		}

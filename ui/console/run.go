@@ -3,7 +3,6 @@ package console
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 
 	"indoubt/ledger"
@@ -20,9 +19,6 @@ import (
 
 // A bulk run is a record of the ledger. This console drives one at a time; any other
 // console sees how far it is, and goes on where this one stops.
-
-// sendPacing is what lies between two sends of a bulk run.
-var sendPacing = ledger.RunPace
 
 // hands are what a run's items are carried out with.
 func hands(m *Root) act.Hands {
@@ -41,7 +37,7 @@ func (m *Root) start(a ask.Start) tea.Cmd {
 	}
 	record := ledger.DecisionRun{Verb: string(a.Verb), Actor: m.actor, CreatedAt: m.Now, Terms: ledger.RunTerms{Outage: a.OfOne(), Reason: a.Reason, Reference: a.Reference, Truth: a.Truth, Until: a.Until}}
 	if record.Sends() {
-		record.Canaries, record.Pace, record.Terms.Policy = ledger.RunCanaries, sendPacing, m.o.Policy().Digest()
+		record.Terms.Policy = m.o.Policy().Digest()
 	}
 	m.run = act.New(m.feed.Store, record, items, hands(m).Step(record))
 	m.form = m.asking.form
@@ -148,8 +144,8 @@ func told(m *Root, what dialog.Action) func(context.Context) (*dialog.Dialog, er
 			frame.Now = clock()
 			return ask.List(&frame, runs, runsAtMost), err
 		}
-		r, err := feed.ReadRun(ctx, store, of.ID)
-		if err == nil && r == nil {
+		r, err := act.Read(ctx, store, of.ID)
+		if errors.Is(err, ledger.ErrNotFound) {
 			err = errors.New("this run is not in the ledger: nothing was begun")
 		}
 		if err != nil {
@@ -181,16 +177,11 @@ func renew(m *Root) tea.Cmd {
 	}
 }
 
-// progress shows the run that is driven from here: █████░░░ 41/68  9/s  3 s left.
+// progress shows the run that is driven from here: █████░░░ 41/68   40 landed · 1 unclear.
 func progress(m *Root, w int) string {
 	m.Ticks = true
-	r := m.run
-	short := safe.Say(" %s", bar(r.Record))
-	text := short
-	if each, left := r.Pace(); each > 0 {
-		text = safe.Say("%s  %s/s  %s left", text, fmt.Sprintf("%.0f", max(each, 1)), ticket.Span(left))
-	}
-	return keyed(m, "p pause", w, safe.Say("%s   %s", text, act.Tally(r.Record, r.Items)), text, short)
+	text := safe.Say(" %s", bar(m.run.Record))
+	return keyed(m, "p pause", w, safe.Say("%s   %s", text, m.run.Tally()), text)
 }
 
 // openRun shows the newest run that waits, stands still or is driven from elsewhere.
@@ -199,7 +190,7 @@ func openRun(m *Root, w int) string {
 	m.Ticks = m.Ticks || run.State == ledger.RunRunning
 	how := act.State(run, m.Now)
 	text := safe.Say(" %s %s: %s", bar(run), ask.RunTitle(run), how)
-	return keyed(m, "p look", w, safe.Say("%s   %s", text, act.Tally(run, nil)), text, safe.Say(" %s %s", bar(run), how), safe.Say(" %s", how))
+	return keyed(m, "p look", w, safe.Say("%s   %s", text, act.Account{Record: run}.Tally()), text, safe.Say(" %s %s", bar(run), how), safe.Say(" %s", how))
 }
 
 // keyed is the longest of these lines that fits, with its key at the end, which is never

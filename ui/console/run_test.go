@@ -23,21 +23,21 @@ func outageRun(t *testing.T, b *bench, came ...ledger.Came) *bench {
 	}
 	sam := ledger.Actor{Name: "sam"}
 	run := ledger.DecisionRun{ID: "run-1", Verb: "retry", Actor: sam, Terms: ledger.RunTerms{Reason: "stripe timeout 02:13–02:19", Outage: b.m.outage.ID},
-		Canaries: ledger.RunCanaries, Driver: ledger.RunDriver{Name: "sam", Holder: "his"}, CreatedAt: b.now}
+		Driver: ledger.RunDriver{Name: "sam", Holder: "his"}, CreatedAt: b.now}
 	run, _, err := b.store.Run(t.Context(), run, items)
 	need.OK(t, err)
 	for n, c := range came {
 		if n == ledger.RunCanaries || n > 0 && came[n-1].Trouble() {
-			d := ledger.RunDrive{ChangeID: ledger.NewID(), Actor: sam, Holder: "his", Decided: true, Seen: run.ChangedAt}
-			run, err = b.store.ChangeRun(t.Context(), run, d.ChangeID, d.Rule())
+			d := ledger.RunDrive{Actor: sam, Holder: "his", Decided: true, Seen: run.ChangedAt}
+			run, err = b.store.ChangeRun(t.Context(), run, d.Rule)
 			need.OK(t, err)
 		}
 		items[n].Came, items[n].Word = c, map[ledger.Came]string{ledger.CameUnclear: "no answer after 30.0 s", ledger.CameLanded: fmt.Sprintf("pi_%d", n)}[c]
 		if c == ledger.CameMoved {
 			items[n].By = "ana"
 		}
-		a := ledger.RunAdvance{ChangeID: ledger.NewID(), Actor: sam, Holder: "his", Item: &items[n], Next: ledger.NextItem(items, n)}
-		run, err = b.store.ChangeRun(t.Context(), run, a.ChangeID, a.Rule())
+		a := ledger.RunAdvance{Actor: sam, Holder: "his", Item: &items[n], Next: ledger.NextItem(items, n)}
+		run, err = b.store.ChangeRun(t.Context(), run, a.Rule)
 		need.OK(t, err)
 	}
 	b.send(feed.Changed{})
@@ -61,7 +61,7 @@ var runsOfAnOutage = map[string][]ledger.Came{
 // with Enter. Esc leads back the way that was come.
 func TestARunStandsOnThePageOfItsOutage(t *testing.T) {
 	b := outageRun(t, outageBench(t, 100, 34, "downstream:stripe"), runsOfAnOutage["finished"]...)
-	b.shows("Retry 12 by sam, 03:06:40: done", "12 = 7 landed + 2 had landed already, nothing sent + 1 skipped (ana) + 2 unclear, checking 1m00s",
+	b.shows("Retry 12 by sam, 03:06:40: done", "12 = 7 landed + 2 landed already + 1 skipped (ana) + 2 unclear, checking 1m00s",
 		"sent, no clear answer: charge cus_17: no answer after 30.0 s", "skipped, moved by ana: charge cus_10").hides("charge cus_4")
 	narrow := outageRun(t, outageBench(t, 40, 10, "downstream:stripe"), runsOfAnOutage["finished"]...).keys("G")
 	narrow.shows("▌  skipped, moved by ana")
@@ -77,8 +77,8 @@ func TestARunIsFollowedLive(t *testing.T) {
 	run, items, err := b.store.Account(t.Context(), "run-1")
 	need.OK(t, err)
 	items[2].Came = landed
-	a := ledger.RunAdvance{ChangeID: ledger.NewID(), Actor: ledger.Actor{Name: "sam"}, Holder: "his", Item: &items[2], Next: &items[3]}
-	need.Get(b.store.ChangeRun(t.Context(), run, a.ChangeID, a.Rule()))(t)
+	a := ledger.RunAdvance{Actor: ledger.Actor{Name: "sam"}, Holder: "his", Item: &items[2], Next: &items[3]}
+	need.Get(b.store.ChangeRun(t.Context(), run, a.Rule))(t)
 	b.send(feed.Changed{})
 	b.shows("waits for a person", "12 = 3 landed + 9 to go", "G go on with 9").fast("G").shows("G go on with 9") // it did pause until just now
 	b.keys("G").shows("12 = 3 landed + 9 left out")
@@ -87,9 +87,9 @@ func TestARunIsFollowedLive(t *testing.T) {
 // A run that is begun on the page of an outage ends there, and the page stays when
 // nothing is left to do.
 func TestARunEndsWhereItWasBegun(t *testing.T) {
-	pace := sendPacing
-	t.Cleanup(func() { sendPacing = pace })
-	sendPacing = 0
+	pace := act.Pace
+	t.Cleanup(func() { act.Pace = pace })
+	act.Pace = 0
 	b := outageBench(t, 100, 34, "downstream:stripe")
 	e := b.engine()
 	for n := range 12 {
@@ -159,7 +159,7 @@ func TestARunIsNotOfferedToWhoCannotDriveIt(t *testing.T) {
 	newBench(t, 80, 40, o).judged(nightFacts).keys("p").shows("Retry 6: waits", "HERE", "read-only").hides("G go on", "E ends it").keys("E", "G", "esc", "p").shows("Retry 6: waits")
 	o.ReadOnly, o.Engine = false, nil
 	newBench(t, 80, 40, o).judged(nightFacts).keys("p").shows("nothing can be sent from this console", "E ends it").hides("G go on")
-	b.m.run = &act.Run{Record: ledger.DecisionRun{ID: "other", State: ledger.RunRunning}}
+	b.m.run = &act.Run{Account: act.Account{Record: ledger.DecisionRun{ID: "other", State: ledger.RunRunning}}}
 	driven := b.m.run
 	b.keys(":").text("runs").keys("enter", "enter", "G").shows("a bulk run is under way from here")
 	need.That(t, b.m.run == driven && len(e.retried) == 3, "the run that goes on was left, %d sent", len(e.retried))

@@ -8,7 +8,6 @@ import (
 	"indoubt/ui/act"
 	"indoubt/ui/console/dialog"
 	"indoubt/ui/console/draw"
-	"indoubt/ui/console/feed"
 	"indoubt/ui/safe"
 	"indoubt/ui/ticket"
 )
@@ -21,11 +20,11 @@ func RunTitle(run ledger.DecisionRun) safe.Text {
 // Sheet accounts for a bulk run: what became of each item, what needs a look first,
 // each opened with Enter; and what can be done about the rest from this console, unless
 // it is closed; sends says whether anything can be sent from it.
-func Sheet(f *draw.Frame, r *feed.Ran, of OpenRun, closed string, sends bool) *dialog.Dialog {
-	run, items, since := r.Run, r.Items, r.Since
+func Sheet(f *draw.Frame, a act.Account, of OpenRun, closed string, sends bool) *dialog.Dialog {
+	run := a.Record
 	left, driver := run.Left(), run.DrivenBy(f.Now)
 	d := &dialog.Dialog{Title: safe.Say("%s: %s", RunTitle(run), act.State(run, f.Now)), Itself: true, Renew: of, Keys: map[string]dialog.Action{}}
-	d.Put(ticket.Fact{Label: safe.Say("RESULT"), Text: act.Sum(run, items, since, f.Now), Grave: run.Trouble > 0})
+	d.Put(ticket.Fact{Label: safe.Say("RESULT"), Text: a.Sum(f.Now), Grave: run.Trouble > 0})
 	if run.Why != "" {
 		d.Put(ticket.Fact{Label: safe.Say("WHY"), Text: safe.Of(run.Why), Grave: run.Trouble > 0})
 	}
@@ -51,7 +50,7 @@ func Sheet(f *draw.Frame, r *feed.Ran, of OpenRun, closed string, sends bool) *d
 		d.Keys["E"] = Halt{Run: run, End: true}
 		d.Add("OR", "E ends it: %s untouched. Esc leaves it as it is, p comes back", draw.Plural(left, "row stays", "rows stay"))
 	}
-	for _, it := range act.Exceptions(items) {
+	for _, it := range a.Exceptions() {
 		d.Picks = append(d.Picks, dialog.Pick{Fact: act.Line(run.Verb, it), Action: Show{it.OperationID, of}})
 	}
 	if of.Listed {
@@ -71,7 +70,7 @@ func List(f *draw.Frame, runs []ledger.DecisionRun, most int) *dialog.Dialog {
 		d.Add("NEWEST", "%d; indoubt runs --all --limit %d has more", most, 10*most)
 	}
 	for _, r := range runs {
-		line := ticket.Tell("", "%s  %s by %s: %s   %s", f.Moment(r.CreatedAt), RunTitle(r), ticket.Who(r.Actor.Name), act.State(r, f.Now), act.Tally(r, nil))
+		line := ticket.Tell("", "%s  %s by %s: %s   %s", f.Moment(r.CreatedAt), RunTitle(r), ticket.Who(r.Actor.Name), act.State(r, f.Now), act.Account{Record: r}.Tally())
 		d.Picks = append(d.Picks, dialog.Pick{Fact: line, Action: OpenRun{r.ID, true}})
 	}
 	return d

@@ -14,6 +14,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/reconcile"
+	"indoubt/ui/act"
 	"indoubt/ui/safe"
 	"indoubt/ui/ticket"
 
@@ -62,7 +63,7 @@ type Snapshot struct {
 	Search    Search
 	Outages   []ticket.Outage // what something is still to be done about
 	Shown     *ticket.Outage  // the one on the screen, whatever is left of it
-	Ran       *Ran            // the newest run over it, or nil
+	Ran       *act.Account    // the newest run over it, or nil
 	Looks     bool            // its engine settles nothing: another one works under another policy
 	CheckedBy string          // who makes the checks
 	Lost      error           // why the ledger cannot be read now

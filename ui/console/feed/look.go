@@ -11,6 +11,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/reconcile"
+	"indoubt/ui/act"
 	"indoubt/ui/safe"
 	"indoubt/ui/ticket"
 
@@ -70,7 +71,7 @@ type Wanted struct {
 
 	showing string
 	shown   *ticket.Outage
-	ran     *Ran
+	ran     *act.Account
 	before  before
 }
 

@@ -39,26 +39,6 @@ func (s *Snapshot) Outage(id string) *ticket.Outage {
 	return nil
 }
 
-// Ran is a bulk run, with what became of each item and since.
-type Ran struct {
-	Run   ledger.DecisionRun
-	Items []ledger.RunItem
-	Since act.Since
-}
-
-// ReadRun reads a run; with none of this id it is nil.
-func ReadRun(ctx context.Context, store ledger.Store, id string) (*Ran, error) {
-	run, items, err := store.Account(ctx, id)
-	switch {
-	case errors.Is(err, ledger.ErrNotFound):
-		return nil, nil
-	case err != nil:
-		return nil, err
-	}
-	since, err := act.LookBack(ctx, store, items)
-	return &Ran{run, items, since}, err
-}
-
 // readShown reads the outage that is on the screen, with its newest run: it stays there
 // when nothing is left to do about it.
 func (msg *Looked) readShown(ctx context.Context, store ledger.Store) error {
@@ -72,8 +52,11 @@ func (msg *Looked) readShown(ctx context.Context, store ledger.Store) error {
 	if msg.ran = nil; msg.shown == nil || msg.shown.LastRun() == "" {
 		return nil
 	}
-	var err error
-	msg.ran, err = ReadRun(ctx, store, msg.shown.LastRun())
+	ran, err := act.Read(ctx, store, msg.shown.LastRun())
+	if errors.Is(err, ledger.ErrNotFound) {
+		return nil
+	}
+	msg.ran = &ran
 	return err
 }
 

@@ -31,7 +31,7 @@ type View struct {
 // Line is one that the cursor goes to: a group, the newest run, or an exception of it.
 type Line struct {
 	Group *ticket.Group
-	Run   *feed.Ran
+	Run   *act.Account
 	Item  *ledger.RunItem
 }
 
@@ -43,7 +43,7 @@ func (l Line) name() string {
 	case l.Item != nil:
 		return l.Item.OperationID
 	}
-	return l.Run.Run.ID
+	return l.Run.Record.ID
 }
 
 // exceptionsAtMost is how many exceptions of a run stand in the view; its account has all.
@@ -55,9 +55,9 @@ func lines(s *feed.Snapshot, o *ticket.Outage) (out []Line) {
 	for _, g := range o.Groups() {
 		out = append(out, Line{Group: &g})
 	}
-	if r := s.Ran; r != nil && r.Run.Terms.Outage == o.ID {
+	if r := s.Ran; r != nil && r.Record.Terms.Outage == o.ID {
 		out = append(out, Line{Run: r})
-		amiss := act.Amiss(r.Items)
+		amiss := r.Amiss()
 		for i := range amiss[:min(len(amiss), exceptionsAtMost)] {
 			out = append(out, Line{Run: r, Item: &amiss[i]})
 		}
@@ -291,7 +291,7 @@ func (v *View) run(f *draw.Frame, all []Line, w int) (out []string, at int) {
 		}
 		switch {
 		case l.Item != nil:
-			said, tone := act.Line(l.Run.Run.Verb, *l.Item), ticket.Plain
+			said, tone := act.Line(l.Run.Record.Verb, *l.Item), ticket.Plain
 			if said.Grave {
 				tone = ticket.Bad
 			}
@@ -299,12 +299,12 @@ func (v *View) run(f *draw.Frame, all []Line, w int) (out []string, at int) {
 				at = len(out)
 			}
 			out = append(out, p.Text.Render(bar)+p.Tone(tone).Render(draw.Left("  "+said.Text.String(), w-1)))
-			if more := len(act.Amiss(l.Run.Items)) - exceptionsAtMost; more > 0 && i == len(all)-1 {
+			if more := len(l.Run.Amiss()) - exceptionsAtMost; more > 0 && i == len(all)-1 {
 				out = append(out, f.Faint.Render(draw.Left("   "+ledger.Count(more)+" more: ↵ all of it", w)))
 			}
 		case l.Run != nil:
-			r := l.Run.Run
-			f.Ticks = f.Ticks || r.Open() || !l.Run.Since.NextCheck.IsZero()
+			r := l.Run.Record
+			f.Ticks = f.Ticks || r.Open() || l.Run.Checked()
 			key := "↵ all of it"
 			if r.Open() {
 				key = "p"
@@ -318,7 +318,7 @@ func (v *View) run(f *draw.Frame, all []Line, w int) (out []string, at int) {
 			if r.Trouble > 0 {
 				tone = ticket.Warn
 			}
-			for n, line := range draw.Wrap(act.Sum(r, l.Run.Items, l.Run.Since, f.Now).String(), max(w-3, 8)) {
+			for n, line := range draw.Wrap(l.Run.Sum(f.Now).String(), max(w-3, 8)) {
 				if n > 0 {
 					bar = " "
 				}
