@@ -106,12 +106,11 @@ func (c consoleCommand) fullScreen(ctx context.Context, args []string, filter st
 	defer stop()
 	live := c.watchPolicy(ctx, nil)
 	engine := &liveEngine{ctx: ctx, look: c.readOnly, shown: make(chan struct{}), make: func(s ledger.Store) *reconcile.Engine { return c.engine(s, live.inForce, false, nil) }}
-	engine.over(s)
 	wanted, trouble := readConfig(configPath(c.env))
 	trouble = errors.Join(why, trouble)
 	o := console.Options{
 		Mouse: wanted.Mouse, Trouble: trouble,
-		Store: s, Policy: live.inForce, PolicyProblem: live.problem, Engine: engine,
+		Store: s, Policy: live.inForce, PolicyProblem: live.problem, Engine: engine.over(s), EngineOver: engine.over,
 		Actor: c.actor(), AskName: c.sharedAccount(), ReadOnly: c.readOnly, Filter: filter, Theme: wanted.Theme, Clock: c.clock,
 		LedgerPath: c.ledgerName(), Banner: c.banner, Shown: func() { close(engine.shown) }, Reopen: func(reads func(ledger.Store) error) (ledger.Store, error) {
 			s, err := c.open(ctx, toChange)
@@ -125,7 +124,6 @@ func (c consoleCommand) fullScreen(ctx context.Context, args []string, filter st
 				return nil, errors.Join(err, s.Close())
 			}
 			live.over(s)
-			engine.over(s)
 			return s, nil
 		},
 	}

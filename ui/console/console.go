@@ -38,13 +38,14 @@ type Engine interface {
 	CheckedBy() string
 	PriceAsSeen(ctx context.Context, ids []string) error
 	Busy() int
-	Drain(ctx context.Context)
 }
 
 // Options says what the console works on.
 type Options struct {
 	Store  ledger.Store
 	Engine Engine // nil: nothing is checked and nothing can be sent from here
+	// EngineOver is the engine over another store that is followed from now on.
+	EngineOver func(ledger.Store) Engine
 	Policy func() *policy.Policy
 	// PolicyProblem is why the file on disk is not in force, or nil.
 	PolicyProblem func() error
@@ -66,8 +67,8 @@ type Options struct {
 	after func(d time.Duration, msg tea.Msg) tea.Cmd
 	wait  func(watch <-chan struct{}) tea.Cmd
 	drawn func() // called when there is a new view
-	// Reopen opens the ledger again after it was lost, and has Engine work on it
-	// where reads finds that it can be read; nil: it is never tried.
+	// Reopen opens the ledger again after it was lost, where reads finds that it can be
+	// read; nil: it is never tried.
 	Reopen func(reads func(ledger.Store) error) (ledger.Store, error)
 }
 
@@ -83,7 +84,8 @@ func (o *Options) sentTo() func(kind string) string {
 }
 
 // Run shows the console until it is left. It returns after every write that
-// was in flight has ended.
+// was in flight has ended: a terminal may be gone while a send is still under way, whose
+// answer is worth waiting for. Leaving then would itself make an operation in doubt.
 func Run(ctx context.Context, o Options, more ...tea.ProgramOption) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -112,11 +114,6 @@ func Run(ctx context.Context, o Options, more ...tea.ProgramOption) error {
 		}
 	}()
 	_, err = p.Run()
-	// A terminal may be gone while a send is still under way. Its answer is worth
-	// waiting for: leaving now would itself make an operation in doubt.
-	if o.Engine != nil {
-		o.Engine.Drain(context.WithoutCancel(ctx))
-	}
 	m.writes.Wait()
 	if errors.Is(err, tea.ErrInterrupted) || ctx.Err() != nil && errors.Is(err, tea.ErrProgramKilled) {
 		return nil

@@ -239,6 +239,11 @@ func TestAnotherLedgerInItsPlaceIsShownAsItIs(t *testing.T) {
 	other := newMemory(night)
 	other.info.ID = "L2"
 	o.Reopen = func(func(ledger.Store) error) (ledger.Store, error) { return other, nil }
+	over := &fakeEngine{}
+	o.EngineOver = func(s ledger.Store) Engine {
+		need.That(t, s == other, "an engine over another store")
+		return over
+	}
 	b := newBench(t, 80, 24, o).judged(nightFacts).cursorOn(3).keys("space")
 	s.lose(errors.New("gone"))
 	b.send(feed.Changed{})
@@ -246,6 +251,7 @@ func TestAnotherLedgerInItsPlaceIsShownAsItIs(t *testing.T) {
 	b.tickOver(3 * time.Second)
 	b.tickOver(3 * time.Second)
 	b.hides("STALE", "deploy web", "marked").shows("Nothing was ever recorded here", "another ledger stands here now")
+	need.That(t, b.engine() == over && b.m.feed.Engine == over, "the engine of the ledger before is asked")
 	other.put(nightStore().record(2))
 	b.send(feed.Changed{})
 	b.tickOver(70 * time.Second).shows("charge cus_1QX").hides("STALE")

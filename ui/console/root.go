@@ -129,10 +129,10 @@ func newRoot(ctx context.Context, o Options) (*Root, error) {
 	}
 	m.keys, m.byKey = keymap()
 	fo := feed.Options{Store: o.Store, Judge: ticket.ByPolicy(o.Policy), Shown: m.table, Clock: o.Clock, Zone: o.Location, Reopen: o.Reopen, After: o.after, Wait: o.wait}
-	if o.Engine != nil {
-		fo.Engine = o.Engine
-	}
 	m.feed = feed.New(ctx, fo)
+	if o.Engine != nil {
+		m.feed.Engine = o.Engine
+	}
 	m.feed.Now = m.Now
 	return m, nil
 }
@@ -253,6 +253,10 @@ func (m *Root) hear(news feed.News) tea.Cmd {
 		if m.dialogs.Top() != nil {
 			m.dialogs.Clear()
 			m.asking.hush = time.Second
+		}
+		if m.o.EngineOver != nil {
+			m.o.Engine = m.o.EngineOver(m.feed.Store)
+			m.feed.Engine = m.o.Engine
 		}
 		m.table.Forget()
 		return m.feed.Restart()

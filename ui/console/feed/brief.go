@@ -178,7 +178,7 @@ func (f *Feed) Details() tea.Cmd {
 // priceAsSeen has the engine price anew the rows whose details, read just now, say other
 // odds than the ledger sums: the sums over the list are to be those of the rows below.
 func (f *Feed) priceAsSeen(briefs map[string]*Brief) tea.Cmd {
-	if f.o.Engine == nil || f.Looks {
+	if f.Engine == nil || f.Looks {
 		return nil
 	}
 	var ids []string
@@ -194,7 +194,7 @@ func (f *Feed) priceAsSeen(briefs map[string]*Brief) tea.Cmd {
 	return func() tea.Msg {
 		ctx, cancel := context.WithTimeout(f.ctx, Patience)
 		defer cancel()
-		_ = f.o.Engine.PriceAsSeen(ctx, ids) // the next time that they are read is the next try
+		_ = f.Engine.PriceAsSeen(ctx, ids) // the next time that they are read is the next try
 		return nil
 	}
 }

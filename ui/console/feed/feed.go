@@ -38,12 +38,11 @@ type Engine interface {
 
 // Options says what is followed.
 type Options struct {
-	Store  ledger.Store
-	Judge  ticket.Judge
-	Engine Engine // nil: nothing is checked from here
-	Shown  Shown
-	Clock  ledger.Clock
-	Zone   *time.Location
+	Store ledger.Store
+	Judge ticket.Judge
+	Shown Shown
+	Clock ledger.Clock
+	Zone  *time.Location
 	// Reopen opens the ledger again after it was lost, where reads finds that it
 	// can be read; nil: it is never tried.
 	Reopen func(reads func(ledger.Store) error) (ledger.Store, error)
@@ -89,6 +88,7 @@ func (s *Snapshot) Closed(readOnly bool) string {
 type Feed struct {
 	Snapshot
 	Store   ledger.Store
+	Engine  Engine    // nil: nothing is checked from here
 	Now     time.Time // of this update
 	LastKey time.Time
 	Showing string // id of the outage on the screen
@@ -227,8 +227,8 @@ func (f *Feed) First() News {
 		}
 		done <- p
 	}()
-	if f.o.Engine != nil {
-		f.Health, f.CheckedBy = f.o.Engine.Health(), f.o.Engine.CheckedBy()
+	if f.Engine != nil {
+		f.Health, f.CheckedBy = f.Engine.Health(), f.Engine.CheckedBy()
 	}
 	select {
 	case p := <-done:

@@ -125,7 +125,7 @@ type Looked struct {
 }
 
 func (f *Feed) load(w Wanted) tea.Cmd {
-	store, engine, now, place, ctx := f.Store, f.o.Engine, f.o.Clock(), f.place, f.looks
+	store, engine, now, place, ctx := f.Store, f.Engine, f.o.Clock(), f.place, f.looks
 	return func() tea.Msg {
 		ctx, cancel := context.WithTimeout(ctx, Patience)
 		defer cancel()
