@@ -550,16 +550,16 @@ func TestAnOutageIsHeldByItsScope(t *testing.T) {
 	b.keys("H").shows("Release hold?", "hold stripe").keys("esc")
 }
 
-// A bulk dialog says what it does to each and what it takes back, as that of one row does.
+// A bulk dialog says what it does to each, as that of one row does.
 func TestABulkDialogSaysWhatItDoes(t *testing.T) {
 	o := nightOptions()
 	r := o.Store.(*memory).record(4)
 	r.Grants = []ledger.Grant{{ID: "g", OperationID: id(4), Version: 2, Actor: "maya", Basis: ledger.BasisProof, CreatedAt: night.Add(-15 * time.Minute), ExpiresAt: night.Add(time.Hour)}}
 	o.Store.(*memory).put(r)
 	b := newBench(t, 80, 30, o).judged(nightFacts).cursorOn(4)
-	b.keys("a").shows("leaves a remark, and takes the allowed send back").keys("esc")
-	b.keys("N").shows("the allowed send back").hides("nothing else changes").keys("esc")
+	b.keys("a").shows("leaves a remark; changes nothing else").keys("esc")
+	b.keys("N").shows("else changes").keys("esc")
 	b.cursorOn(4).keys("space").cursorOn(5).keys("space")
-	b.keys("N").shows("Note 2", "leave the same remark on each", "1 of them may be sent once", "anything written now").keys("esc")
+	b.keys("N").shows("Note 2", "leave the same remark on each").keys("esc")
 	b.keys("A").shows("Abandon 2", "leave each as it is for good", "same again is refused", "U undoes one at a time", "MONEY            2 priced in words").hides("never 0").keys("esc")
 }

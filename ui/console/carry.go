@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"runtime"
 	"strings"
-	"sync"
 	"time"
 
 	"indoubt/ledger"
@@ -25,46 +24,6 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// writes counts what must end before the program may: a write that is cut off
-// would itself be in doubt.
-type writes struct {
-	mu     sync.Mutex
-	n      int
-	closed bool
-	idle   *sync.Cond
-}
-
-// begin takes part, unless the program is over already.
-func (w *writes) begin() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.closed {
-		return false
-	}
-	w.n++
-	return true
-}
-
-func (w *writes) end() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.n--
-	if w.idle != nil {
-		w.idle.Broadcast()
-	}
-}
-
-// Wait lets no further write begin and returns when the last one has ended.
-func (w *writes) Wait() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.closed = true
-	w.idle = sync.NewCond(&w.mu)
-	for w.n > 0 {
-		w.idle.Wait()
-	}
-}
-
 // doneMsg is the end of something a person asked for.
 type doneMsg struct {
 	what  safe.Text // a sentence about what it did
@@ -77,13 +36,13 @@ type doneMsg struct {
 
 // write runs f as a write in flight: it is not cut off by leaving.
 func (m *Root) write(title safe.Text, id string, f func(ctx context.Context) (safe.Text, error)) tea.Cmd {
-	w, ctx, form := m.writes, context.WithoutCancel(m.ctx), m.asking.form
+	ctx, form := context.WithoutCancel(m.ctx), m.asking.form
 	m.writing++
 	return func() tea.Msg {
-		if !w.begin() {
+		if !m.writes.TryRLock() {
 			return doneMsg{title: title, err: errors.New("the console is closing"), wrote: true}
 		}
-		defer w.end()
+		defer m.writes.RUnlock()
 		what, err := f(ctx)
 		return doneMsg{what: what, title: title, id: id, err: err, wrote: true, form: form}
 	}

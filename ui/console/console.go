@@ -46,7 +46,7 @@ type Options struct {
 	Engine Engine // nil: nothing is checked and nothing can be sent from here
 	// EngineOver is the engine over another store that is followed from now on.
 	EngineOver func(ledger.Store) Engine
-	Policy func() *policy.Policy
+	Policy     func() *policy.Policy
 	// PolicyProblem is why the file on disk is not in force, or nil.
 	PolicyProblem func() error
 	Actor         ledger.Actor
@@ -114,7 +114,7 @@ func Run(ctx context.Context, o Options, more ...tea.ProgramOption) error {
 		}
 	}()
 	_, err = p.Run()
-	m.writes.Wait()
+	m.writes.Lock()
 	if errors.Is(err, tea.ErrInterrupted) || ctx.Err() != nil && errors.Is(err, tea.ErrProgramKilled) {
 		return nil
 	}

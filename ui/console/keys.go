@@ -142,7 +142,7 @@ func acts() []binding {
 			would: say("takes it out of the way until a time; checks go on")},
 		{show: "H", words: "hold: stop every retry, also by hand; on what is held: release", off: ask.Case.OffHold, opens: ask.Case.HoldOrRelease, would: ask.Case.WouldHold},
 		{show: "N", words: "note", short: "note", verb: ledger.VerbNote, off: ask.Case.OffNote, opens: ask.Case.Note,
-			would: ask.Case.WouldNote},
+			would: say("leaves a remark; changes nothing else")},
 		{show: "W", first: true, words: "I am on it: an outage, for two hours; again: no longer", short: "I am on it", off: ask.Case.OffOutage, signed: true, do: takeOutage},
 		{show: "U", words: "undo: back in doubt", short: "undo", off: ask.Off(ledger.VerbUndo), opens: ask.Case.Undo,
 			would: say("puts it back in doubt, for a person to settle; what was abandoned is what it was")},

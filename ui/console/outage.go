@@ -41,17 +41,17 @@ func openOutage(m *Root, o *ticket.Outage) {
 // openMatching opens the one outage that the filter of the start is about: what is
 // opened for an alert opens on it. Of several the list is shown, on the dearest.
 func openMatching(m *Root) {
-	if m.o.Filter == "" || m.matched {
+	asked := m.o.Filter
+	if m.o.Filter = ""; asked == "" {
 		return
 	}
-	m.matched = true
 	switch of := m.feed.Matching(m.table.Filter); {
 	case m.screen != onList:
 	case len(of) == 1:
 		openOutage(m, of[0])
 	case len(of) > 1:
 		m.table.MoveTo(max(m.table.Find(feed.NewOutageRow(of[0]).ID), 0))
-		m.say("%s outages match %s, the dearest first: ↵ opens one", ledger.Count(len(of)), m.o.Filter)
+		m.say("%s outages match %s, the dearest first: ↵ opens one", ledger.Count(len(of)), asked)
 		m.toast.until = m.Now.Add(time.Minute)
 	}
 }

@@ -203,7 +203,6 @@ func (e *fakeEngine) Busy() int {
 	return e.busy
 }
 
-
 // bench drives a root model without a terminal or a clock of its own.
 type bench struct {
 	t     testing.TB

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"image/color"
+	"sync"
 	"time"
 
 	"indoubt/ledger"
@@ -39,12 +40,14 @@ type Root struct {
 	draw.Frame // its moment is this update's: everything drawn counts from it
 	place
 
-	o      Options
-	ctx    context.Context
-	actor  ledger.Actor
-	keys   []binding
-	byKey  map[string]*binding
-	writes *writes
+	o     Options
+	ctx   context.Context
+	actor ledger.Actor
+	keys  []binding
+	byKey map[string]*binding
+	// Each write holds it for reading, as one that is cut off would itself be in doubt. The
+	// end of the program waits for it for good, and lets no further write begin.
+	writes sync.RWMutex
 
 	feed    *feed.Feed
 	table   *table.Table
@@ -68,7 +71,6 @@ type Root struct {
 	asking   asking
 	tickGen  int
 	lastName string // of a key
-	matched  bool   // the filter of the start was looked at for an outage
 	greeted  bool   // the demonstration has said what happened in it
 	leaving  struct{ asked, told, ready bool }
 }
@@ -118,7 +120,7 @@ func newRoot(ctx context.Context, o Options) (*Root, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Root{Frame: draw.Frame{Now: o.Clock(), Zone: o.Location}, o: o, ctx: ctx, actor: o.Actor, table: table.New(f), known: prompt.Learned(), writes: &writes{}, dirty: true}
+	m := &Root{Frame: draw.Frame{Now: o.Clock(), Zone: o.Location}, o: o, ctx: ctx, actor: o.Actor, table: table.New(f), known: prompt.Learned(), dirty: true}
 	m.actor.Terminal, m.actor.Machine = true, false
 	if err := m.setTheme(cmp.Or(o.Theme, "auto")); err != nil {
 		return nil, err
@@ -364,13 +366,9 @@ func put(m *Root, d *dialog.Dialog, opener string) {
 // desk is the chosen operation as it lies before the person who decides.
 func (m *Root) desk() ask.Case {
 	f := m.Frame // as it is now: what is opened here may outlive this frame
-	var in *ticket.Outage
-	b := m.feed.Brief()
-	if b != nil {
-		in = m.feed.Outage(b.Outage())
-	}
-	return ask.Case{In: in, Frame: &f, Outage: outageAt(m), Brief: b, Row: m.table.Chosen() != nil, Me: m.actor.Name, Marks: m.table.Covers(m.Now), Runs: len(m.feed.Runs),
-		Holds: m.feed.Holds, Sends: m.o.Engine != nil, Closed: m.feed.Closed(m.o.ReadOnly)}
+	return ask.Case{Frame: &f, Outage: outageAt(m), Brief: m.feed.Brief(), Row: m.table.Chosen() != nil, Me: m.actor.Name,
+		Marks: m.table.Covers(m.Now), Runs: len(m.feed.Runs), Holds: m.feed.Holds, Sends: m.o.Engine != nil,
+		Closed: m.feed.Closed(m.o.ReadOnly)}
 }
 
 func (m *Root) header() *header.Header {

@@ -88,13 +88,13 @@ func (m *Root) proceed() tea.Cmd {
 	if work == nil {
 		return nil
 	}
-	w, ctx := m.writes, context.WithoutCancel(m.ctx)
+	ctx := context.WithoutCancel(m.ctx)
 	m.writing++
 	return func() tea.Msg {
-		if !w.begin() {
+		if !m.writes.TryRLock() {
 			return nil // the program is over
 		}
-		defer w.end()
+		defer m.writes.RUnlock()
 		return stepMsg{run, work(ctx)}
 	}
 }

@@ -47,7 +47,7 @@ var large = map[string]int{
 // long are the lines of the program that are longer than maxColumns, by package. Each
 // number is what stands.
 var long = map[string]int{
-	"ledger":                  48,
+	"ledger":                  47,
 	"ledger/digestkey":        2,
 	"ledger/ledgertest":       32,
 	"ledger/open":             5,
@@ -67,17 +67,17 @@ var long = map[string]int{
 	"policy/mapping":          8,
 	"reconcile":               10,
 	"reconcile/drill":         6,
-	"ui/act":                  4,
-	"ui/cli":                  124,
+	"ui/act":                  3,
+	"ui/cli":                  123,
 	"ui/clients":              3,
-	"ui/console":              42,
+	"ui/console":              41,
 	"ui/console/ask":          17,
 	"ui/console/draw":         1,
-	"ui/console/feed":         8,
+	"ui/console/feed":         7,
 	"ui/console/header":       4,
 	"ui/console/outage":       3,
 	"ui/console/prompt":       1,
-	"ui/console/table":        4,
+	"ui/console/table":        2,
 	"ui/safe":                 1,
 	"ui/ticket":               24,
 }

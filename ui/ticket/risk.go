@@ -64,7 +64,7 @@ func (t Ticket) Warnings(me string, most int) []Fact {
 		out = append(out, Caution("HOLD", "by %s: %s", Who(h.Actor.Name), h.Reason))
 	}
 	if g := t.Record.OpenGrant(); g != nil {
-		out = append(out, Caution("ALLOWED SEND", "%s may send once until %s; anything written now takes that back", t.Pipeline(), t.at(g.ExpiresAt)))
+		out = append(out, Caution("ALLOWED SEND", "%s may send once until %s; a decision now takes that back", t.Pipeline(), t.at(g.ExpiresAt)))
 	}
 	for i, r := range t.Record.Related {
 		switch {

@@ -38,10 +38,9 @@ type Set struct {
 // Item is one operation of a set, with what it is worth.
 type Item struct {
 	ledger.RunItem
-	twice   ledger.Cost
-	never   ledger.Cost
-	outage  string
-	allowed bool // one send of it, which waits
+	twice  ledger.Cost
+	never  ledger.Cost
+	outage string
 }
 
 // Left is a marked operation that is left out.
@@ -58,7 +57,7 @@ func Freeze(ctx context.Context, verb ledger.Verb, marked []table.Mark, read fun
 		}
 		desk.Row, desk.Brief = true, b
 		t := desk.told()
-		it := Item{RunItem: ledger.RunItem{OperationID: m.ID, Version: m.Version, Kind: t.Row.Kind, Title: t.Row.Title}, twice: t.Facts.Advice.Duplicate, never: t.Facts.Advice.Miss, outage: t.Row.Outage(), allowed: t.Record.OpenGrant() != nil}
+		it := Item{RunItem: ledger.RunItem{OperationID: m.ID, Version: m.Version, Kind: t.Row.Kind, Title: t.Row.Title}, twice: t.Facts.Advice.Duplicate, never: t.Facts.Advice.Miss, outage: t.Row.Outage()}
 		why := desk.taken(m.Version)
 		if why.Empty() {
 			why = Off(verb)(desk)
@@ -168,9 +167,6 @@ func Bulk(f *draw.Frame, s *Set) *dialog.Dialog {
 	}
 	s.money(d)
 	s.leftOut(d)
-	if allowed := s.allowed(); allowed > 0 {
-		d.Warn("ALLOWED SEND", "%s of them may be sent once; anything written now takes that back", ledger.Count(allowed))
-	}
 	if s.Verb == ticket.Retry {
 		d.Add("HOW", "same keys; each is checked and its version tested first. %d, then a pause for you; then ten a second; stops at %d failed or unclear", ledger.RunCanaries, ledger.RunStopAfter)
 	} else {
@@ -216,16 +212,6 @@ func Bulk(f *draw.Frame, s *Set) *dialog.Dialog {
 		return start, dialog.Fault{}
 	}
 	return d
-}
-
-// allowed is for how many of the set one send is allowed, and not made yet.
-func (s *Set) allowed() (n int) {
-	for _, it := range s.Items {
-		if it.allowed {
-			n++
-		}
-	}
-	return n
 }
 
 // leftOut lists what is left out and why; what has one reason in common is counted.

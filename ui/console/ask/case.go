@@ -84,7 +84,6 @@ type Case struct {
 	*feed.Brief // nil while it is read
 	Row         bool
 	Outage      *ticket.Outage // under the cursor, instead of a row
-	In          *ticket.Outage // that the row counts in, where that is known
 	Me          string         // who decides
 	Marks       table.Covers   // rows that are marked
 	Runs        int            // bulk runs that are not finished

@@ -213,22 +213,10 @@ func (c Case) Note() *dialog.Dialog {
 		return c.noteOutage()
 	}
 	d := c.about("Note")
-	will := safe.Say("leave a remark for the next person who looks; nothing else changes")
-	if c.told().Record.OpenGrant() != nil { // as whatever is written does
-		will = safe.Say("leave a remark for the next person who looks, and take the allowed send back")
-	}
-	d.Add("WILL", "%s", will)
+	d.Add("WILL", "leave a remark for the next person who looks; nothing else changes")
 	d.Quick = true
 	c.warn(d)
 	return c.withReason(d, "Note", "Leave note", ledger.VerbNote, "noted", "the note is empty")
-}
-
-// WouldNote says what a remark would do.
-func (c Case) WouldNote() safe.Text {
-	if c.told().Record.OpenGrant() != nil {
-		return safe.Say("leaves a remark, and takes the allowed send back")
-	}
-	return safe.Say("leaves a remark; changes nothing else")
 }
 
 // noteOutage leaves a remark on an outage.

@@ -118,13 +118,6 @@ func (d *Dialog) Warn(label, format safe.Format, args ...any) {
 // Put adds facts that are known elsewhere.
 func (d *Dialog) Put(facts ...ticket.Fact) { d.Facts = append(d.Facts, facts...) }
 
-// Moved tells that its operation is not as it was shown any more.
-func (d *Dialog) Moved(how safe.Text) {
-	if d.stale.Empty() {
-		d.stale = how
-	}
-}
-
 func (d *Dialog) cancelAt() int { return len(d.Fields) }
 func (d *Dialog) doAt() int     { return len(d.Fields) + 1 }
 

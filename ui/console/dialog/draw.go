@@ -2,7 +2,10 @@ package dialog
 
 import (
 	"slices"
+	"strings"
 	"time"
+
+	"github.com/charmbracelet/x/ansi"
 
 	"indoubt/ledger"
 	"indoubt/ui/console/draw"
@@ -62,7 +65,7 @@ func (d *Dialog) Draw(f *draw.Frame, w, h int) []string {
 		}
 	}
 	for _, text := range d.Rest {
-		for _, line := range draw.Break(text.String(), inner) {
+		for _, line := range strings.Split(ansi.Hardwrap(text.String(), inner, true), "\n") {
 			top = append(top, th.Text.Render(line))
 		}
 	}
@@ -71,7 +74,7 @@ func (d *Dialog) Draw(f *draw.Frame, w, h int) []string {
 	if d.showMore && len(d.More) > 0 {
 		top = []string{th.Faint.Render("^b, Esc: back")}
 		for _, line := range d.More {
-			top = append(top, draw.Break(line.String(), inner)...)
+			top = append(top, strings.Split(ansi.Hardwrap(line.String(), inner, true), "\n")...)
 		}
 	}
 	bottom := d.foot(th, inner, name)

@@ -98,11 +98,8 @@ func (s *Stack) Clear() { s.open = nil }
 // says what it is now.
 func (s *Stack) Moved(how func(id string, version int64) safe.Text) {
 	for _, d := range s.open {
-		if d.ID == "" || d.Version == 0 {
-			continue
-		}
-		if text := how(d.ID, d.Version); !text.Empty() {
-			d.Moved(text)
+		if d.Version != 0 && d.stale.Empty() {
+			d.stale = how(d.ID, d.Version)
 		}
 	}
 }

@@ -2,8 +2,9 @@ package draw
 
 import (
 	"fmt"
-	"indoubt/ledger"
 	"strings"
+
+	"indoubt/ledger"
 
 	"github.com/charmbracelet/x/ansi"
 )
@@ -83,20 +84,6 @@ func Wrap(s string, w int) []string {
 		}
 		out = append(out, strings.TrimRight(s[:end], " "))
 		s = strings.TrimLeft(s[end:], " ")
-	}
-	return append(out, s)
-}
-
-// Break breaks a text without styles into lines of at most w cells that show all of it,
-// spaces too.
-func Break(s string, w int) []string {
-	var out []string
-	for w > 0 && Width(s) > w {
-		line := ansi.Truncate(s, w, "")
-		if line == "" {
-			break
-		}
-		out, s = append(out, line), s[len(line):]
 	}
 	return append(out, s)
 }

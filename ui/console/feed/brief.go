@@ -48,7 +48,6 @@ func (b *Brief) At(now time.Time, zone *time.Location) ticket.Ticket { return b.
 func (b *Brief) ID() string       { return b.ticket.Row.ID }
 func (b *Brief) Title() safe.Text { return b.ticket.Title() }
 func (b *Brief) Kind() safe.Text  { return b.ticket.Kind() }
-func (b *Brief) Outage() string   { return b.ticket.Row.Outage() }
 
 // Ticket is a row with its details, where they belong to it and not to what the
 // operation has become since.
@@ -66,7 +65,7 @@ func (f *Feed) Ticket(s *Row) ticket.Ticket {
 
 // Reader reads one operation, off the update loop.
 func (f *Feed) Reader(history bool) func(ctx context.Context, id string) (*Brief, error) {
-	store, judge, now := f.Store, f.judge, f.Now
+	store, judge, now := f.Store, f.o.Judge, f.Now
 	return func(ctx context.Context, id string) (*Brief, error) {
 		return readBrief(ctx, store, judge, id, now, history)
 	}
@@ -82,7 +81,7 @@ func (f *Feed) Brief() *Brief {
 }
 
 // Link is the page of the chosen operation at its downstream, as it is written.
-func (f *Feed) Link() string { return f.judge(*f.Brief().ticket.Record, f.Now).Link }
+func (f *Feed) Link() string { return f.o.Judge(*f.Brief().ticket.Record, f.Now).Link }
 
 // Outdated has the details of one operation read again. They stay on the
 // screen until then, so that nothing flickers.
@@ -152,7 +151,7 @@ func (f *Feed) Details() tea.Cmd {
 	// others are read at once, however many they are.
 	f.briefing = true
 	f.briefGen++
-	gen, ctx, store, judge, now := f.briefGen, f.ctx, f.Store, f.judge, f.o.Clock()
+	gen, ctx, store, judge, now := f.briefGen, f.ctx, f.Store, f.o.Judge, f.o.Clock()
 	return func() tea.Msg {
 		ctx, cancel := context.WithTimeout(ctx, Patience)
 		defer cancel()

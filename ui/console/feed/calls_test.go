@@ -80,8 +80,9 @@ func TestALookAsksAsOftenForManyRowsAsForOne(t *testing.T) {
 		look := func(since ledger.Cursor) { seen = look(t.Context(), s, w, now, since); need.OK(t, seen.err) }
 		count("a list", func() { look("") })
 		place := seen.place
-		f := &Feed{Store: s, judge: func(ledger.Record, time.Time) ticket.Facts { return ticket.Facts{} }, ctx: t.Context(), briefs: map[string]*Brief{},
-			o: Options{Clock: func() time.Time { return now }, Shown: screenful{seen.operations()}}}
+		judge := func(ledger.Record, time.Time) ticket.Facts { return ticket.Facts{} }
+		f := &Feed{Store: s, ctx: t.Context(), briefs: map[string]*Brief{},
+			o: Options{Judge: judge, Clock: func() time.Time { return now }, Shown: screenful{seen.operations()}}}
 		details := func() { f.tookBriefs(f.Details()().(briefsMsg)) }
 		count("the row under the cursor", details)
 		need.Equal(t, len(f.briefs), 1, "it comes first")

@@ -62,7 +62,8 @@ func TestALookAtAFarLedgerIsFewRoundTrips(t *testing.T) {
 	need.Equal(t, len(seen.Rows), len(ids))
 	place := seen.place
 
-	f := &Feed{Store: far, judge: judge, ctx: context.Background(), briefs: map[string]*Brief{}, o: Options{Clock: time.Now, Shown: screenful{seen.Rows}}}
+	f := &Feed{Store: far, ctx: context.Background(), briefs: map[string]*Brief{},
+		o: Options{Judge: judge, Clock: time.Now, Shown: screenful{seen.Rows}}}
 	details := func() { f.tookBriefs(f.Details()().(briefsMsg)) }
 	count("the details of the row under the cursor", 3, func() { clear(f.briefs); details() })
 	need.That(t, len(f.briefs) == 1 && f.Brief().history, "the row under the cursor comes first")

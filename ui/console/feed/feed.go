@@ -94,7 +94,6 @@ type Feed struct {
 	Showing string // id of the outage on the screen
 
 	o        Options
-	judge    ticket.Judge
 	ctx      context.Context
 	briefs   map[string]*Brief
 	place    ledger.Cursor // behind the events that were taken in
@@ -142,7 +141,7 @@ type (
 
 // New follows a ledger until ctx ends.
 func New(ctx context.Context, o Options) *Feed {
-	f := &Feed{Store: o.Store, judge: o.Judge, o: o, ctx: ctx, briefs: map[string]*Brief{}}
+	f := &Feed{Store: o.Store, o: o, ctx: ctx, briefs: map[string]*Brief{}}
 	f.looks, f.dropLooks = context.WithCancel(ctx)
 	f.startWatch()
 	return f
@@ -157,7 +156,7 @@ func Wait(watch <-chan struct{}) tea.Cmd {
 }
 
 // JudgeBy replaces what the policy makes of an operation; details are read anew.
-func (f *Feed) JudgeBy(j ticket.Judge) { f.judge, f.briefs = j, map[string]*Brief{} }
+func (f *Feed) JudgeBy(j ticket.Judge) { f.o.Judge, f.briefs = j, map[string]*Brief{} }
 
 // The ledger is followed by looking again whenever something was committed: one
 // look at a time, a pause after each, and no transaction held between.
@@ -217,7 +216,7 @@ func (f *Feed) First() News {
 		b   *Brief
 	}
 	done := make(chan first, 1)
-	ctx, store, judge, w, now := f.ctx, f.Store, f.judge, f.wanted(), f.Now
+	ctx, store, judge, w, now := f.ctx, f.Store, f.o.Judge, f.wanted(), f.Now
 	go func() {
 		ctx, cancel := context.WithTimeout(ctx, Patience)
 		defer cancel()
@@ -396,7 +395,8 @@ func (f *Feed) took(msg Looked) News {
 		f.Health, f.Looks, f.CheckedBy = msg.health, msg.looks, msg.checkedBy
 	}
 	for id, b := range f.briefs {
-		b.old = b.old || msg.mayHaveMoved(id) || slices.ContainsFunc(b.ticket.Record.Related, func(r ledger.Relation) bool { return msg.mayHaveMoved(r.ID) })
+		related := func(r ledger.Relation) bool { return msg.mayHaveMoved(r.ID) }
+		b.old = b.old || msg.mayHaveMoved(id) || slices.ContainsFunc(b.ticket.Record.Related, related)
 	}
 	f.stale(msg.Rows)
 	f.searched(&msg)

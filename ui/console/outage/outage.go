@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"indoubt/ledger"
-	"indoubt/reconcile"
 	"indoubt/ui/act"
 	"indoubt/ui/console/ask"
 	"indoubt/ui/console/draw"
@@ -176,10 +175,8 @@ func (v *View) Lines(f *draw.Frame, s *feed.Snapshot, o *ticket.Outage, currency
 			add(f.Text, line, "")
 		}
 	}
-	for _, line := range outside(f, s, o, currency) {
-		for _, text := range draw.Wrap(line.String(), max(w-2, 8)) {
-			add(f.Faint, text, "")
-		}
+	for _, text := range draw.Wrap(outside(s, o).String(), max(w-2, 8)) {
+		add(f.Faint, text, "")
 	}
 	if w >= 60 && h > len(out)+3 && len(o.Events) > 0 {
 		out = append(out, rule)
@@ -357,66 +354,19 @@ func about(o *ticket.Outage, g *ticket.Group) safe.Text {
 	return safe.Join(append([]safe.Text{said}, landings...), ". ")
 }
 
-// outside says what stands elsewhere: other outages, what needs a person apart from
-// this one, what is parked, held, or hidden by the filter.
-func outside(f *draw.Frame, s *feed.Snapshot, o *ticket.Outage, currency string) []safe.Text {
-	others, n := safe.Say("NOT IN IT  …"), ledger.Needing{}
+// outside says what stands elsewhere: what needs a person apart from this outage, and the
+// other ones.
+func outside(s *feed.Snapshot, o *ticket.Outage) safe.Text {
+	said, n := safe.Say("NOT IN IT  …"), ledger.Needing{}
 	if o.Open != nil {
 		n = s.Counts.Without(*o.Open)
-		others = safe.Say("NOT IN IT  %s need you", ledger.Count(n.NeedsYou))
+		said = safe.Say("NOT IN IT  %s need you", ledger.Count(n.NeedsYou))
 	}
 	if n.Conflicts > 0 {
-		others = safe.Say("%s, %s of them in conflict", others, ledger.Count(n.Conflicts))
+		said = safe.Say("%s, %s of them in conflict", said, ledger.Count(n.Conflicts))
 	}
-	var money []string
-	for _, m := range []struct {
-		v    float64
-		what string
-	}{{n.Unsent, "unsent"}, {n.Loss - n.Unsent, "at stake"}} {
-		if m.v > 0 {
-			money = append(money, strings.TrimSpace(currency+" "+ticket.Money(m.v))+" "+m.what)
-		}
+	if others := len(s.Outages) - 1; others > 0 {
+		said = safe.Say("%s · %s in other outages", said, ledger.Count(others))
 	}
-	if n.ByWord > 0 {
-		money = append(money, ledger.Count(n.ByWord)+" by word")
-	}
-	others = safe.Say("%s%s", others, ticket.Colon(strings.Join(money, ", ")))
-	if n := len(s.Outages) - 1; n > 0 {
-		others = safe.Say("%s · %s in other outages", others, ledger.Count(n))
-	}
-	held := safe.Say("none")
-	if len(s.Holds) > 0 {
-		held = ticket.Scope(s.Holds[0].Scope)
-		if len(s.Holds) > 1 {
-			held = safe.Say("%s and %d more", held, len(s.Holds)-1)
-		}
-	}
-	rest := safe.Say("PARKED %s   HOLD %s", ledger.Count(max(s.Counts.Parked-o.In(ledger.TabParked).N, 0)), held)
-	if s.Hidden.NeedsYou > 0 {
-		rest = safe.Say("%s   HIDDEN BY FILTER %s", rest, ledger.Count(s.Hidden.NeedsYou))
-	}
-	for _, h := range s.Health {
-		if h.Downstream == o.Downstream() && h.Downstream != "" {
-			rest = safe.Say("%s   %s %s", rest, h.Downstream, answers(h))
-			if !h.Answered.IsZero() {
-				rest = safe.Say("%s, check answered %s", rest, f.Moment(h.Answered))
-			}
-		}
-	}
-	return []safe.Text{others, rest}
-}
-
-// answers says how a downstream answers checks, in the words of the header.
-func answers(h reconcile.Health) safe.Text {
-	switch h.State {
-	case reconcile.StateNew:
-		return safe.Say("no answer yet")
-	case reconcile.StateDown:
-		return safe.Say("DOWN")
-	case reconcile.StateNoKey:
-		return safe.Say("no key: %s", h.Why)
-	case reconcile.StateHalf:
-		return safe.Say("trying again")
-	}
-	return safe.Of(h.State)
+	return said
 }

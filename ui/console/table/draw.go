@@ -67,6 +67,17 @@ type laid struct {
 	room int
 }
 
+// cell is a text in the cells of its column.
+func (c laid) cell(text string) string {
+	switch {
+	case c.right:
+		return draw.Right(text, c.room)
+	case strings.HasPrefix(c.head, " "):
+		return draw.Left(" "+text, c.room)
+	}
+	return draw.Left(text, c.room-1) + " "
+}
+
 // layout is the columns that belong to a list of w cells.
 func (l *Table) layout(w int) []laid {
 	var out []laid
@@ -92,11 +103,7 @@ func (l *Table) Heads(f *draw.Frame, w int) string {
 	var b strings.Builder
 	b.WriteString("    AGE ")
 	for _, c := range l.layout(w) {
-		if c.right {
-			b.WriteString(draw.Right(c.head, c.room))
-		} else {
-			b.WriteString(draw.Left(c.head, c.room))
-		}
+		b.WriteString(c.cell(strings.TrimPrefix(c.head, " ")))
 	}
 	return f.Head.Render(draw.Left(b.String(), w))
 }
@@ -159,14 +166,7 @@ func (l *Table) row(f *draw.Frame, s *feed.Row, t ticket.Ticket, w int, all []la
 		if c.faint {
 			p = paint.Faint
 		}
-		switch {
-		case c.right:
-			out.WriteString(p.Render(draw.Right(text.String(), c.room)))
-		case strings.HasPrefix(c.head, " "):
-			out.WriteString(p.Render(draw.Left(" "+text.String(), c.room)))
-		default:
-			out.WriteString(p.Render(draw.Left(text.String(), c.room-1) + " "))
-		}
+		out.WriteString(p.Render(c.cell(text.String())))
 	}
 	return out.String()
 }
@@ -313,7 +313,7 @@ func (l *Table) notes(now time.Time, w int) []string {
 	if l.Filter.Text != "" {
 		beside := ""
 		if l.Tab == ledger.TabAll || l.Tab == ledger.TabSettled {
-			beside = leftOut(l.SentTo.by(l.Filter))
+			beside = leftOut(l.filter())
 		}
 		notes = append(notes, "/"+safe.Of(l.Filter.Text).String()+beside)
 	}

@@ -15,8 +15,8 @@ func TestAFilterSaysWhatItLeavesOut(t *testing.T) {
 		"cost>10":           {" (cost: open ones only)", " (cost: open ones only)"},
 	} {
 		f := need.Get(ledger.ParseFilter(text))(t)
-		need.Equal(t, leftOut(SentTo(nil).by(f)), want[0])
-		need.Equal(t, leftOut(SentTo(func() func(string) string { return sends }).by(f)), want[1])
+		need.Equal(t, leftOut(f), want[0])
+		need.Equal(t, leftOut(f.By(sends)), want[1])
 	}
 	need.Equal(t, leftOut(need.Get(ledger.ParseFilter("error:timeout"))(t)), "")
 	l := New(need.Get(ledger.ParseFilter("downstream:stripe"))(t))

@@ -93,7 +93,7 @@ func (l *Table) Covers(now time.Time) Covers {
 		add(&c.pipelines, s.Row.Source.Pipeline)
 		switch {
 		case visible[id]:
-		case !l.SentTo.by(l.Filter).Match(s.Row, now):
+		case !l.filter().Match(s.Row, now):
 			c.Hidden++
 		default:
 			c.Away++

@@ -56,13 +56,7 @@ func outage(f *draw.Frame, s *feed.Row, w int, all []laid, chosen bool) string {
 				p, text = paint.Text, safe.Say("wait")
 			}
 		}
-		if c.right {
-			out += p.Render(draw.Right(text.String(), c.room))
-		} else if c.head[0] == ' ' {
-			out += p.Render(draw.Left(" "+text.String(), c.room))
-		} else {
-			out += p.Render(draw.Left(text.String(), c.room-1) + " ")
-		}
+		out += p.Render(c.cell(text.String()))
 	}
 	return out
 }

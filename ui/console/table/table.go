@@ -21,7 +21,8 @@ type Table struct {
 	Filter ledger.Filter
 	Marks  map[string]feed.Row // as they were when they were marked
 	Height int                 // rows on the screen
-	SentTo SentTo
+	// SentTo is where the policy in force sends each kind; it gives nil without one.
+	SentTo func() func(kind string) string
 	list
 
 	orders  map[ledger.Tab]ledger.Order
@@ -30,16 +31,8 @@ type Table struct {
 	swapped time.Time             // when another operation came under the cursor by itself
 }
 
-// SentTo is where the policy in force sends each kind; it gives nil without one.
-type SentTo func() func(kind string) string
-
-// by is a filter by the policy in force.
-func (s SentTo) by(f ledger.Filter) ledger.Filter {
-	if s == nil {
-		return f
-	}
-	return f.By(s())
-}
+// filter is the selection by the policy in force.
+func (l *Table) filter() ledger.Filter { return l.Filter.By(l.SentTo()) }
 
 // list is the rows of one tab.
 type list struct {
@@ -58,12 +51,14 @@ type list struct {
 
 // New is the list of what needs a decision.
 func New(f ledger.Filter) *Table {
-	return &Table{Tab: ledger.TabNeedsYou, Filter: f, orders: map[ledger.Tab]ledger.Order{}, kept: map[ledger.Tab]string{}}
+	return &Table{Tab: ledger.TabNeedsYou, Filter: f, SentTo: func() func(string) string { return nil },
+		orders: map[ledger.Tab]ledger.Order{}, kept: map[ledger.Tab]string{}}
 }
 
 // Wanted is what is read for this list.
 func (l *Table) Wanted() feed.Wanted {
-	return feed.Wanted{Tab: l.Tab, Filter: l.SentTo.by(l.Filter), Order: l.Order(), Limit: l.window(), Known: l.here(), Visible: len(l.Visible()), Gone: l.left()}
+	return feed.Wanted{Tab: l.Tab, Filter: l.filter(), Order: l.Order(), Limit: l.window(), Known: l.here(),
+		Visible: len(l.Visible()), Gone: l.left()}
 }
 
 // Order is how this list is sorted.
@@ -165,9 +160,7 @@ func (l *Table) Take(p *feed.Page, still bool, now time.Time) {
 
 // Calm takes the order that waited, now that no hand is at the keys.
 func (l *Table) Calm(now time.Time) {
-	if l.stirred() {
-		l.underHand(now, l.Settle)
-	}
+	l.underHand(now, l.Settle)
 }
 
 // underHand notes when the list puts another operation under the cursor, as it
@@ -354,22 +347,6 @@ func (l *Table) refresh(p *feed.Page, still bool) {
 	}
 }
 
-// stirred reports whether settle would change what is on the screen.
-func (l *Table) stirred() bool {
-	if l.waiting == nil {
-		return false
-	}
-	if len(l.waiting) != len(l.Items) {
-		return true
-	}
-	for i := range l.waiting {
-		if l.waiting[i].ID != l.Items[i].ID {
-			return true
-		}
-	}
-	return false
-}
-
 // Settle takes the waiting order. The cursor stays on its operation, which
 // keeps its place on the screen when it left the list. A cursor that no person
 // has placed stays on top, where the worst is.
@@ -420,7 +397,8 @@ func defaultOrder(t ledger.Tab) ledger.Order {
 
 // NextOrder is the order after the one in use.
 func (l *Table) NextOrder() ledger.Order {
-	return map[ledger.Order]ledger.Order{ledger.OrderLoss: ledger.OrderNewest, ledger.OrderNewest: ledger.OrderOldest, ledger.OrderOldest: ledger.OrderLoss}[l.Order()]
+	return map[ledger.Order]ledger.Order{ledger.OrderLoss: ledger.OrderNewest, ledger.OrderNewest: ledger.OrderOldest,
+		ledger.OrderOldest: ledger.OrderLoss}[l.Order()]
 }
 
 // Beside is the list n further on; the parked ones only where there are any.

@@ -112,7 +112,8 @@ func TestAmountsFitTheirCells(t *testing.T) {
 // A screen that has no room for a row, as a small pane, survives a new order.
 func TestAScreenWithoutRoomForARow(t *testing.T) {
 	rows := []feed.Row{{ID: "a"}, {ID: "b"}, {ID: "c"}}
-	l := &Table{list: list{Placed: true, Read: true, Items: slices.Clone(rows), At: 2, waiting: []feed.Row{rows[2], rows[0], rows[1]}}}
+	l := New(ledger.Filter{})
+	l.list = list{Placed: true, Read: true, Items: slices.Clone(rows), At: 2, waiting: []feed.Row{rows[2], rows[0], rows[1]}}
 	l.Settle()
 	need.Equal(t, l.Chosen().ID, "c")
 	need.Equal(t, len(l.Wanted().Known), 3)
