@@ -134,6 +134,9 @@ func (o *Operation) claim(receipt string) {
 // a decision had said goes with it: its receipts, what it had dealt with, and the
 // flags that stand on it alone.
 func undo(rec *Record, o *Operation) error {
+	if o.Moved != "" {
+		return &RefusedError{Verb: "undo", Code: "refused", Why: "its history was moved to " + o.Moved}
+	}
 	for _, g := range rec.Grants {
 		if !g.ConsumedAt.IsZero() && g.ConsumedAt.After(o.SettledAt) {
 			return &RefusedError{Verb: "undo", Code: "refused", Why: "another attempt was sent since"}

@@ -1,6 +1,9 @@
 package ledger
 
-import "time"
+import (
+	"strconv"
+	"time"
+)
 
 // Record is everything a rule may look at: one operation and what belongs to
 // it, read in the transaction that will write the change.
@@ -57,10 +60,10 @@ func (r *Record) OpenGrant() *Grant {
 	return nil
 }
 
-// Attempt finds an attempt by id, or nil.
+// Attempt finds an attempt by id, or by its operation's id, a dot and its number; nil where there is none.
 func (r *Record) Attempt(id string) *Attempt {
-	for i := range r.Attempts {
-		if r.Attempts[i].ID == id {
+	for i, a := range r.Attempts {
+		if a.ID == id || id == r.Operation.ID+"."+strconv.Itoa(a.N) {
 			return &r.Attempts[i]
 		}
 	}

@@ -58,6 +58,9 @@ func (h Handle) Attempt(ctx context.Context, s interface {
 	if rec.Operation.ID != h.Operation { // it was found by a part of its id
 		return Attempt{}, ErrNotFound
 	}
+	if rec.Operation.Moved != "" && h.N == 1 { // its begin, too
+		return rec.Attempts[0], nil
+	}
 	events, err := s.History(ctx, HistoryQuery{Operation: h.Operation, Newest: true, Limit: math.MaxInt32})
 	for _, e := range events {
 		var of struct{ Attempt string }

@@ -252,6 +252,7 @@ type Operation struct {
 	DoubtedAt  time.Time `json:"doubted_at,omitzero"`  // when it first came into doubt; its age counts from then
 	SettledAt  time.Time `json:"settled_at,omitzero"`  // when it last left doubt or flight
 
+	Moved string `json:"moved,omitzero"` // the file that a prune moved its history to; "": it is here
 	// RedactedAt, by RedactedBy: a person had its text taken out. Zero: no one did.
 	RedactedAt time.Time `json:"redacted_at,omitzero"`
 	RedactedBy string    `json:"redacted_by,omitzero"`

@@ -33,6 +33,17 @@ func SettleSent(ctx context.Context, s Changer, sent Sent, req SettleRequest) (A
 		return applied, err
 	}
 	o := sent.Operation
+	moved, failed := s.Change(ctx, Locator{ID: o.ID}, req.ChangeID, func(rec *Record) (Change, error) {
+		if !rec.Found || rec.Operation.Moved == "" {
+			return Change{}, ErrNotFound
+		}
+		req := req
+		req.AttemptID = rec.Attempts[0].ID // the one that it had is in the file
+		return settle(rec, req)
+	})
+	if !errors.Is(failed, ErrNotFound) {
+		return moved, failed
+	}
 	at := Locator{Kind: o.Kind, Scope: o.Scope, Key: o.Key, Gate: o.Gate}
 	whole, failed := s.Change(ctx, at, sent.ChangeID, func(rec *Record) (Change, error) {
 		return sent.whole(rec, req), nil

@@ -77,6 +77,10 @@ func settle(rec *Record, req SettleRequest) (Change, error) {
 		return Change{}, nil
 	case req.Outcome == OutcomeUncertain:
 		return Change{}, nil // knows less than what is recorded
+	case o.Moved != "" && req.Outcome == OutcomeFailed: // only another receipt disagrees with what was moved
+		c := written(rec, o, a, "late", "late answer of attempt 1: "+describe(req), req)
+		c.Operation, c.Attempts = nil, nil
+		return c, nil
 	default:
 		return settleAgainst(rec, a, req), nil
 	}

@@ -73,6 +73,7 @@ func Run(t *testing.T, open Open, only ...string) {
 		{"Concurrency", concurrency},
 		{"Linearizable", linearizable},
 		{"Redactions", redactions},
+		{"Prunes", prunes},
 		{"Model", model},
 	} {
 		if len(only) > 0 && !slices.Contains(only, part.name) {

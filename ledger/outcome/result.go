@@ -70,6 +70,14 @@ func TextResult(s string, tail bool, kept string) json.RawMessage {
 	return ledger.EncodeJSON(out)
 }
 
+// Kept is the stored answer of an operation as Output gives it. What was redacted, or moved to a file, has none.
+func Kept(o ledger.Operation) (said []byte, whole bool) {
+	if o.Moved != "" || !o.RedactedAt.IsZero() {
+		return nil, false
+	}
+	return Output(o.Result)
+}
+
 // Output is a stored result as the command or server had said it, byte for byte.
 // Where it was cut, or cleared of secrets, it is not whole: it is what was kept, and
 // must not be taken for an answer.

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"path/filepath"
 	"testing"
+	"time"
 
 	"indoubt/ledger"
 	"indoubt/ledger/ledgertest"
@@ -116,4 +117,45 @@ func BenchmarkEngine(b *testing.B) {
 		b.Cleanup(func() { s.Close() })
 		return s
 	})
+}
+
+// BenchmarkPrune moves nine of ten operations of a million while another one writes: how long
+// it takes for each, the writer's speed beside its own without, and its slowest write.
+func BenchmarkPrune(b *testing.B) {
+	path := filepath.Join(b.TempDir(), "ledger.db")
+	fill(b, path, 100_000)
+	s := need.Get(Open(ctx, path, Options{}))(b)
+	defer s.Close()
+	write := func(over <-chan struct{}) (perSecond float64, slowest time.Duration) {
+		w := need.Get(Open(ctx, path, Options{}))(b)
+		defer w.Close()
+		began, n := time.Now(), 0
+		for ; ; n++ {
+			select {
+			case <-over:
+				return float64(n) / time.Since(began).Seconds(), slowest
+			default:
+			}
+			one := time.Now()
+			res := begin(b, w, func(r *ledger.BeginRequest) { r.Kind, r.Target, r.TTL = "note", "", 0 })
+			settleAs(b, w, res.Attempt.ID, ledger.OutcomeCommitted)
+			slowest = max(slowest, time.Since(one))
+		}
+	}
+	for range b.N {
+		over := make(chan struct{})
+		time.AfterFunc(10*time.Second, func() { close(over) })
+		alone, _ := write(over)
+		over = make(chan struct{})
+		began, done := time.Now(), ledger.Pruned{}
+		go func() {
+			done = need.Get(s.Prune(ctx, ledger.Prune{Before: s.now().Add(-time.Second), To: b.TempDir(), Actor: ledger.Actor{Name: "maya"}}))(b)
+			close(over)
+		}()
+		beside, slowest := write(over)
+		b.ReportMetric(float64(time.Since(began).Microseconds())/float64(max(done.Operations, 1)), "µs/pruned")
+		b.ReportMetric(float64(done.Operations), "pruned")
+		b.ReportMetric(beside/alone, "speed")
+		b.ReportMetric(float64(slowest.Milliseconds()), "slowest-ms")
+	}
 }

@@ -93,7 +93,7 @@ func sayAgain(e ledger.Event, facts, payload object) json.RawMessage {
 
 // isLedgers reports whether an event of the verb is about the ledger.
 func isLedgers(verb string) bool {
-	return verb == ledger.PolicyApplied || verb == "hold" || verb == "release" || verb == "clock"
+	return verb == ledger.PolicyApplied || verb == "hold" || verb == "release" || verb == "clock" || verb == ledger.VerbPrune
 }
 
 // addEvent leaves an event that is about no change of a row.
@@ -135,6 +135,8 @@ func about(e ledger.Event) string {
 		return aboutOutage + e.Outage
 	case e.Verb == ledger.PolicyApplied || e.Verb == "clock":
 		return e.Verb
+	case e.Verb == ledger.VerbPrune:
+		return aboutFile + quoted(parse(string(e.Detail)).get("file"))
 	}
 	return ""
 }

@@ -38,7 +38,7 @@ var texts = map[reflect.Type]string{
 
 // derived are the members that the place of a patch says, or others do.
 var derived = map[reflect.Type]string{
-	reflect.TypeFor[ledger.Operation](): "state fact live_attempt", // and all that have a column
+	reflect.TypeFor[ledger.Operation](): "state fact live_attempt moved", // and all that have a column
 	reflect.TypeFor[ledger.Attempt]():   "operation_id n",
 	reflect.TypeFor[ledger.Read]():      "operation_id",
 	reflect.TypeFor[ledger.Grant]():     "operation_id",

@@ -104,6 +104,7 @@ func drawState(rt *rapid.T, was state) state {
 	o.Conflict = rapid.SampledFrom([]ledger.Conflict{"", ledger.Duplicate, ledger.PossibleDuplicate, ledger.DifferentConflict,
 		ledger.Contradiction}).Draw(rt, "conflict")
 	o.Version, o.UpdatedAt, o.KeyLive, o.Gate = was.op.Version+1, at(1_790_000_001_000+was.op.Version), true, ""
+	o.Moved = "" // a prune says it, no change
 	for i := range s.attempts {
 		id := s.attempts[i].ID
 		s.attempts[i] = drawn[ledger.Attempt](rt)

@@ -27,9 +27,12 @@ func found(loc ledger.Locator) (where string, args []any, err error) {
 	case loc.ID != "":
 		return `o.id = ?`, []any{loc.ID}, nil
 	case loc.AttemptID != "":
-		id, _ := strings.CutSuffix(loc.AttemptID, ".1") // of a writer in plain SQL
+		id, n := loc.AttemptID, 0
+		if i := strings.LastIndexByte(id, '.'); i > 0 {
+			id, n = id[:i], digits(id[i+1:])
+		}
 		return `o.seq = coalesce((SELECT e.op FROM ev e WHERE e.facts ->> 'id' = ? AND e.verb IN ('begin', 'retry') ORDER BY e.seq LIMIT 1),
-			(SELECT a.seq FROM op a WHERE a.id = ? AND ? LIKE '%.1'))`, []any{loc.AttemptID, id, loc.AttemptID}, nil
+			(SELECT a.seq FROM op a WHERE a.id = ? AND a.attempt >= ? AND ? > 0))`, []any{loc.AttemptID, id, n, n}, nil
 	case loc.Awaits != "":
 		where = `o.seq IN (SELECT o.seq FROM op o {by op_pending} WHERE ` + inFlight + ` AND o.scope = ? AND o.awaits = ?)`
 		args = []any{loc.Scope, loc.Awaits}
@@ -90,19 +93,24 @@ func loadAll(tx Tx, skip ledger.Parts, where string, args ...any) ([]*loaded, er
 	}
 	var gap int64
 	var shares bool
+	var file string
 	related := `0`
 	if skip&ledger.PartRelated == 0 {
 		related = `EXISTS (SELECT 1 FROM op t WHERE t.target = o.target AND t.target <> '' AND t.seq <> o.seq)`
 	}
 	prices := newPriceScan()
-	scan := newRowScan(columns, append(prices.dest, &shares, &gap)...)
+	scan := newRowScan(columns, append(prices.dest, &shares, &gap, &file)...)
 	all, err := Collect(tx, func(rows Rows) (*loaded, error) {
 		l := none()
 		err := scan.row(rows, &l.row)
 		l.price, l.rec.Gap, l.shares = prices.price(&l.row), at(gap), shares
+		if l.o.Moved = file; file != "" {
+			l.attempts = []ledger.Attempt{l.landed()}
+		}
 		return l, err
 	}, `SELECT `+rowColumns(columns)+`, `+priceColumns+`, `+bare(related,
-		`CAST(coalesce((SELECT value FROM meta WHERE name = 'gap'), '0') AS {int})`)+`
+		`CAST(coalesce((SELECT value FROM meta WHERE name = 'gap'), '0') AS {int})`,
+		`CASE o.moved WHEN 0 THEN '' ELSE coalesce((SELECT substr(f.about, 6) FROM ev f WHERE f.seq = o.moved), '') END`)+`
 		FROM op o LEFT JOIN price p ON p.op = o.seq WHERE `+where, args...)
 	if err == nil && len(all) > 0 {
 		err = complete(tx, all, skip, events, args...)

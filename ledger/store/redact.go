@@ -25,6 +25,9 @@ func (w *writing) erase() error {
 	}
 	w.is.mark = marked("", marks)
 	w.before = state{op: &ledger.Operation{}}
+	if w.was.o.Moved != "" {
+		w.before.attempts = []ledger.Attempt{w.was.landed()}
+	}
 	return told(w.tx, `e.op = ?`, []any{w.was.seq}, func(_ int64, _ string, e said, facts, _ object) { w.before.apply(e, facts, nil) })
 }
 

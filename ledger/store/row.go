@@ -174,6 +174,15 @@ func (r *row) belongs(s *state) {
 	}
 }
 
+// landed is the only attempt of an operation whose history was moved, unless an event of it that stays says otherwise.
+func (r *row) landed() ledger.Attempt {
+	a := ledger.Attempt{N: 1, StartedAt: r.o.StartedAt, EndedAt: r.o.EndedAt, Outcome: ledger.OutcomeCommitted, KeyWorks: true}
+	if len(r.o.Receipts) > 0 {
+		a.Receipt = r.o.Receipts[0]
+	}
+	return a
+}
+
 // keep takes an operation with what belongs to it into the row.
 func (r *row) keep(s *state) {
 	o := s.op

@@ -165,6 +165,15 @@ func gather[T any](ctx context.Context, s *Store, scan func(Rows) (T, error), qu
 
 func word(rows Rows) (s string, err error) { return s, rows.Scan(&s) }
 
+// digits is a number as it is written in an id; 0 for what is none.
+func digits(text string) int {
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
 func decimal(n int) string { return strconv.Itoa(n) }
 
 func exec(tx Tx, query string, args ...any) error {

@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"math"
 	"slices"
@@ -98,6 +99,18 @@ func (s sums) save(tx Tx) error {
 		}
 	}
 	return nil
+}
+
+// sumUp has the sums come as far as they can.
+func sumUp(ctx context.Context, db Database) (err error) {
+	for more := true; more && err == nil; {
+		err = db.Update(ctx, func(tx Tx) error {
+			sums, err := sumsOf(tx, foldMost)
+			more = sums.behind == foldMost
+			return errors.Join(err, sums.save(tx))
+		})
+	}
+	return err
 }
 
 const flyingQuery = `SELECT o.kind, ` + overdue + `, count(*), min(CASE WHEN ` + overdue + ` THEN o.deadline_at ELSE o.begun_at END)

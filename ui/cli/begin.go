@@ -376,8 +376,10 @@ func notToSend(res ledger.BeginResult, data any, by *policy.Policy) *failure {
 	case ledger.AnswerFinished:
 		f.Effect = effectNoop
 		f.Message = fmt.Sprintf("committed at %s; nothing is to be sent", o.SettledAt.UTC().Format(time.RFC3339))
-		out, whole := outcome.Output(o.Result)
-		if !whole {
+		out, whole := outcome.Kept(o)
+		if o.Moved != "" {
+			f.Message += ", and its history was moved to a file: " + moved(o)
+		} else if !whole {
 			f.Message += ", and its result was not kept whole"
 		}
 		f.Text = func(w *safe.Writer) {

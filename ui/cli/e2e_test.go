@@ -173,7 +173,7 @@ const searchByToken = `    read:
       valid: status == 200
       list: body.posts
       mark: it.ref
-      complete: "!body.more"
+      complete: "!body.has_more"
       receipt: it.id
 `
 

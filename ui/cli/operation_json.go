@@ -13,36 +13,42 @@ import (
 // operationJSON is an operation as every command prints it. What is not known
 // is null, never an empty word; the fields are a public contract.
 type operationJSON struct {
-	ID          string          `json:"id"`
-	Kind        string          `json:"kind"`
-	Title       string          `json:"title"`
-	Target      *string         `json:"target"`
-	State       ledger.State    `json:"state"`
-	Fact        *string         `json:"fact"` // of an abandoned one
-	Lane        ledger.Lane     `json:"lane"`
-	Version     int64           `json:"version"`
-	Key         string          `json:"key"`
-	Token       *string         `json:"token"`
-	Input       json.RawMessage `json:"input"`
-	Source      ledger.Source   `json:"source"`
-	Session     *string         `json:"session"`
-	Actor       string          `json:"actor"`
-	Receipt     *string         `json:"receipt"`
-	Result      json.RawMessage `json:"result"`
-	Redacted    *redactedJSON   `json:"redacted,omitempty"`
-	Effects     int             `json:"effects"`
-	ErrorClass  *string         `json:"error_class"`
-	Conflict    *string         `json:"conflict"`
-	ParkedUntil *string         `json:"parked_until"`
-	CreatedAt   *string         `json:"created_at"`
-	UpdatedAt   *string         `json:"updated_at"`
-	DeadlineAt  *string         `json:"deadline_at"`
-	Cost        costJSON        `json:"cost"`
-	Odds        *oddsJSON       `json:"odds"`
-	Advice      *adviceJSON     `json:"advice"`
-	SafeUntil   *string         `json:"safe_until"`
-	ProofAt     *string         `json:"proof_at"`
-	Link        *string         `json:"link"`
+	ID      string          `json:"id"`
+	Kind    string          `json:"kind"`
+	Title   string          `json:"title"`
+	Target  *string         `json:"target"`
+	State   ledger.State    `json:"state"`
+	Fact    *string         `json:"fact"` // of an abandoned one
+	Lane    ledger.Lane     `json:"lane"`
+	Version int64           `json:"version"`
+	Key     string          `json:"key"`
+	Token   *string         `json:"token"`
+	Input   json.RawMessage `json:"input"`
+	Source  ledger.Source   `json:"source"`
+	Session *string         `json:"session"`
+	Actor   string          `json:"actor"`
+	Receipt *string         `json:"receipt"`
+	Result  json.RawMessage `json:"result"`
+	goneJSON
+	Effects     int         `json:"effects"`
+	ErrorClass  *string     `json:"error_class"`
+	Conflict    *string     `json:"conflict"`
+	ParkedUntil *string     `json:"parked_until"`
+	CreatedAt   *string     `json:"created_at"`
+	UpdatedAt   *string     `json:"updated_at"`
+	DeadlineAt  *string     `json:"deadline_at"`
+	Cost        costJSON    `json:"cost"`
+	Odds        *oddsJSON   `json:"odds"`
+	Advice      *adviceJSON `json:"advice"`
+	SafeUntil   *string     `json:"safe_until"`
+	ProofAt     *string     `json:"proof_at"`
+	Link        *string     `json:"link"`
+}
+
+// goneJSON says what of the operation the ledger does not hold any more.
+type goneJSON struct {
+	Redacted *redactedJSON `json:"redacted,omitempty"`
+	Moved    string        `json:"moved,omitempty"` // the file that has its history
 }
 
 // redactedJSON says who took out what the operation said.
@@ -78,7 +84,7 @@ func asJSON(v ticket.Ticket) operationJSON {
 		Key: o.KeyToSend(), Token: text(o.Token), Input: raw(o.Input), Source: o.Source, Session: text(o.Session),
 		Actor: o.Actor, Receipt: text(o.Receipt()), Result: raw(o.Result), Effects: o.Effects, ErrorClass: text(string(o.ErrorClass)),
 		Conflict: text(string(o.Conflict)), ParkedUntil: moment(o.ParkedUntil), CreatedAt: moment(o.CreatedAt), UpdatedAt: moment(o.UpdatedAt),
-		DeadlineAt: moment(o.DeadlineAt), Link: text(v.Facts.Link),
+		DeadlineAt: moment(o.DeadlineAt), Link: text(v.Facts.Link), goneJSON: goneJSON{Moved: o.Moved},
 		Cost: costJSON{number(v.Record.Pricing.Duplicate.Value), number(v.Record.Pricing.Miss.Value)},
 	}
 	if !o.RedactedAt.IsZero() {

@@ -3,7 +3,9 @@ package cli
 import (
 	"context"
 	"errors"
+	"maps"
 	"math"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -16,12 +18,14 @@ import (
 type redaction struct {
 	*app
 	flags decideFlags
-	done  bool     // something was redacted
-	texts []string // that were taken out
+	done  bool                // something was redacted
+	texts []string            // that were taken out
+	in    string              // the directory of what a prune has moved
+	moved map[string][]string // by file: the ids of what was redacted
 }
 
 func newRedactCommand(a *app) *cobra.Command {
-	r := &redaction{app: a}
+	r := &redaction{app: a, moved: map[string][]string{}}
 	flags := &r.flags
 	cmd := newDecidingCommand("redact", "Take out what an operation says, for good",
 		`Take the text out of settled operations, for good: input, command and request, answers,
@@ -41,12 +45,14 @@ filter of "indoubt list" looks in title, target, key, pipeline and receipt, and 
 inputs and answers: search those in "indoubt list --all -o jsonl".
 
 The ledger's file is written anew, so that its free pages do not hold the text; writers
-wait meanwhile. Backups, copies and standbys made before hold the text still; the answer
-names them, and outages whose notes have something of it. So do operations of their own:
-the same request sent under another key, and notices about it. What was ended half-way is
-ended by the same command again.`,
+wait meanwhile. What "indoubt prune" has moved is taken out of its file with --in.
+Backups, copies and standbys made before hold the text still; the answer names them, and
+outages whose notes have something of it. So do operations of their own: the same request
+sent under another key, and notices about it. What was ended half-way is ended by the
+same command again.`,
 		"  indoubt redact 0198c1de-7a3b --dry-run\n  indoubt redact 0198c1de-7a3b --reason 'erasure request 7'", flags)
 	cmd.Flags().BoolVar(&flags.key, "key", false, "the idempotency key, too: its digest stays, by which the same key is still found")
+	cmd.Flags().StringVar(&r.in, "in", "", "the directory that \"indoubt prune\" has moved it to")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if !a.terminal() && !flags.yes && !flags.dryRun {
 			return &failure{Code: "no_person", Message: "cannot redact: it is for good, and no one at a terminal confirms it", Hint: "look with --dry-run, then add --yes"}
@@ -56,7 +62,7 @@ ended by the same command again.`,
 		}
 		err := a.decide(cmd.Context(), "redact", args, flags, needs{version: true, reason: true, shows: r.show}, r.one)
 		r.clean(cmd.Context())
-		return err
+		return errors.Join(err, r.forget())
 	}
 	return cmd
 }
@@ -85,11 +91,26 @@ func (r *redaction) one(ctx context.Context, run *decisionRun, rec ledger.Record
 		return out, err
 	}
 	r.done = true
+	if o := rec.Operation; o.Moved != "" {
+		r.moved[o.Moved] = append(r.moved[o.Moved], o.ID)
+	}
 	r.texts = append(r.texts, rec.Operation.Texts()...)
 	if run.flags.key {
 		r.texts = append(r.texts, rec.Operation.Key)
 	}
 	return out, nil
+}
+
+// forget takes the text out of the files that a prune made.
+func (r *redaction) forget() (err error) {
+	for _, file := range slices.Sorted(maps.Keys(r.moved)) {
+		if r.in == "" {
+			r.warnf("the text is still in %s: give --in with its directory, and the newest version", file)
+			continue
+		}
+		err = errors.Join(err, r.store.(pruner).Forget(filepath.Join(r.in, file), r.moved[file]))
+	}
+	return err
 }
 
 // scrubber takes what is redacted out of a store's files.

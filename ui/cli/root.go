@@ -46,8 +46,9 @@ var commands = []verb{
 	{"undo", newDecision(ledger.VerbUndo)}, {"note", newDecision(ledger.VerbNote)}, {"hold", newHoldCommand}, {"release", newReleaseCommand},
 	{"run", newRunCommand}, {"begin", newBeginCommand}, {"settle", newSettleCommand}, {"import", newImportCommand}, {"mcp", newMCPCommand}, {"http", newHTTPCommand},
 	{"demo", newDemoCommand},
-	{"init", newInitCommand}, {"engine", newEngineCommand}, {"adopt", newAdoptCommand}, {"backup", newBackupCommand}, {"copy", newCopyCommand}, {"doctor", newDoctorCommand}, {"policy", newPolicyCommand},
-	{"completion", newCompletionCommand},
+	{"init", newInitCommand}, {"engine", newEngineCommand}, {"adopt", newAdoptCommand},
+	{"backup", newBackupCommand}, {"copy", newCopyCommand}, {"prune", newPruneCommand},
+	{"doctor", newDoctorCommand}, {"policy", newPolicyCommand}, {"completion", newCompletionCommand},
 }
 
 // newRootCommand builds what a command line needs of the tree: the command that it

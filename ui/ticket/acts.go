@@ -91,6 +91,9 @@ func (r refusal) undo() safe.Text {
 	case ledger.Pending:
 		return safe.Say("nothing to undo: an attempt is in flight until %s", r.at(r.Row.DeadlineAt))
 	}
+	if moved := r.Record.Operation.Moved; moved != "" {
+		return safe.Say("its history was moved to %s", moved)
+	}
 	return safe.Text{}
 }
 

@@ -24,6 +24,8 @@ func (t Ticket) Advice() (verb string, why safe.Text) {
 		return policy.AdviseLook, t.putRight()
 	case state == ledger.Abandoned:
 		return Done, safe.Say("nothing to do: it will not be sent. U restores what it was")
+	case o.Moved != "":
+		return Done, safe.Say("nothing to do")
 	case state == ledger.Committed:
 		return Done, safe.Say("nothing to do. U undoes it")
 	}

@@ -379,7 +379,7 @@ func told(res ledger.BeginResult) Result {
 	out := Result{BeginResult: res, Exit: -1, Recorded: true}
 	switch res.Answer {
 	case ledger.AnswerFinished:
-		stored, whole := outcome.Output(res.Operation.Result)
+		stored, whole := outcome.Kept(res.Operation)
 		if out.Stored = stored; !whole {
 			// What reads the output would take the part for everything.
 			out.Part, out.ExitCode = true, exitFinished

@@ -102,7 +102,7 @@ func (c *call) replay(o ledger.Operation) {
 // of it.
 func replayable(o ledger.Operation) bool {
 	_, ok := once(o.Result)
-	_, whole := outcome.Output(o.Result)
+	_, whole := outcome.Kept(o)
 	return whole && ok && o.ByAnswer && !redacted(o.Result)
 }
 

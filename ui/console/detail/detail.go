@@ -136,6 +136,9 @@ func (p *page) meant() {
 	if !o.RedactedAt.IsZero() {
 		p.tell("GONE", p.Warn, "redacted by %s at %s: what it said is not kept", ticket.Who(o.RedactedBy), p.Moment(o.RedactedAt))
 	}
+	if o.Moved != "" {
+		p.tell("MOVED", p.Warn, "its history is in %s", o.Moved)
+	}
 	p.tell("MEANT", p.Text, "%s · %s", p.t.Title(), ticket.Source(o.Source))
 	if target := p.t.Target(); !target.Empty() {
 		p.tell("", p.Text, "on %s", target)

@@ -1,0 +1,365 @@
+package store
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"indoubt/ledger"
+)
+
+const (
+	aboutFile   = "file:"
+	pruneAtOnce = 1000    // operations in a transaction, which other writers wait for
+	unended     = ".part" // what a file is called while its prune goes on
+)
+
+// prunable is the condition that the history of operation o is moved: it landed, or was refused, by its only attempt, before a
+// time, and nothing about it is left to do. What was sent more than once is asked for by outages.
+const prunable = `o.moved = 0 AND o.attempt = 1 AND o.state IN ('committed', 'failed') AND o.abandoned = 0
+	AND NOT (o.state = 'failed' AND o.doubted = 1) AND o.conflict = '' AND o.allow_until = 0 AND o.undelivered = 0
+	AND o.parked_until <= ? AND o.settled_at + o.ttl_ms < ? AND o.changed_at < ?
+	AND NOT EXISTS (SELECT 1 FROM price p WHERE p.op = o.seq AND p.look_at < ?)`
+
+// summedUp is the condition that the sums have come past the operation, which binds their place.
+const summedUp = ` AND NOT EXISTS (SELECT 1 FROM ev e WHERE e.op = o.seq AND {place} > coalesce((SELECT n FROM total WHERE what = ?), 0))`
+
+// Prune moves the history of what was settled before a time, and is done with, to a file of JSON lines in a
+// directory, an operation a line. Operations and their names stay, as do events that outages and runs are asked
+// of. Nothing leaves the ledger before it was read back from the file. A prune that was killed is ended by the
+// next one into the same directory. Errors: those of the directory, ErrReadOnly, ErrBusy.
+func (s *Store) Prune(ctx context.Context, p ledger.Prune) (done ledger.Pruned, err error) {
+	err = s.db.View(ctx, func(tx Tx) error {
+		return One(tx, []any{&done.Operations}, `SELECT count(*) FROM op o WHERE `+prunable, until(tx.Moment(), p)...)
+	})
+	if err != nil || p.DryRun {
+		return done, err
+	}
+	begun, err := filepath.Glob(filepath.Join(p.To, "indoubt-*"+unended))
+	for _, path := range begun {
+		w := &pruning{Pruned: ledger.Pruned{File: strings.TrimSuffix(path, unended)}}
+		err = errors.Join(err, w.resume(ctx, s.db, path))
+	}
+	if err != nil || done.Operations == 0 {
+		return done, err
+	}
+	id := ledger.NewID()
+	name := "indoubt-" + time.Now().UTC().Format("20060102T150405Z-") + id[len(id)-8:] + ".jsonl.gz"
+	w := &pruning{Pruned: ledger.Pruned{File: filepath.Join(p.To, name)}}
+	if err = sumUp(ctx, s.db); err == nil {
+		err = s.db.Update(ctx, func(tx Tx) error { return w.announce(tx, p) })
+	}
+	if err == nil { // a file that no event names is another ledger's
+		w.file, err = claim(w.File + unended)
+	}
+	if err != nil {
+		return ledger.Pruned{}, err
+	}
+	defer w.file.Close()
+	for err == nil {
+		began := time.Now()
+		var b batch
+		if err = s.db.View(ctx, func(tx Tx) error { b, err = w.next(tx, p); return err }); err != nil || len(b.ops) == 0 {
+			break
+		}
+		size := w.size
+		if err = w.write(b.text); err != nil {
+			break
+		}
+		switch err = s.db.Update(ctx, func(tx Tx) error { return w.thin(tx, p, b) }); {
+		case errors.Is(err, errChanged):
+			w.size, err = size, nil // it is read anew, and overwritten
+		case err == nil:
+			w.after, w.Operations, w.Events = b.ops[len(b.ops)-1], w.Operations+len(b.ops), w.Events+len(b.events)
+		}
+		select { // who writes comes first
+		case <-time.After(time.Since(began) / 2):
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+	}
+	if err != nil { // whether the newest of the file have left the ledger, the next prune finds out
+		return w.Pruned, err
+	}
+	return w.Pruned, w.end()
+}
+
+// until binds the times of prunable.
+func until(at ledger.Moment, p ledger.Prune) []any {
+	now := millis(at.Wall)
+	return []any{now, now, millis(p.Before), millis(ledger.Never)}
+}
+
+// pruning is a prune under way.
+type pruning struct {
+	ledger.Pruned
+	file  *os.File // locked while it goes on
+	size  int64    // of the file, with what has left the ledger
+	event int64    // that names the file
+	after int64    // the number of the operation that was looked at last
+}
+
+// claim opens a file that no other process has, makes it where there is none, and keeps it
+// until it is closed. Another process may have removed it before it was locked.
+func claim(name string) (*os.File, error) {
+	file, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	ours, err := file.Stat()
+	if err == nil && unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
+		if there, err := os.Stat(name); err == nil && os.SameFile(ours, there) {
+			return file, nil
+		}
+	}
+	file.Close()
+	return nil, cmp.Or(err, fmt.Errorf("%w: another process writes %s", ledger.ErrBusy, name))
+}
+
+// announce leaves the event that names the file.
+func (w *pruning) announce(tx Tx, p ledger.Prune) error {
+	e := p.Event(filepath.Base(w.File))
+	return errors.Join(Tell(tx, e), One(tx, []any{&w.event}, `SELECT seq FROM ev WHERE op = 0 AND id = ?`, e.ID))
+}
+
+// batch is what is moved at once.
+type batch struct {
+	ops      []int64
+	versions int64   // of the operations, added up: a version only grows
+	events   []int64 // that leave the ledger
+	text     []byte  // a line for each operation
+}
+
+// errChanged says that an operation was changed after it was read.
+var errChanged = errors.New("changed since it was read")
+
+// next reads the operations whose turn is next, with their history.
+func (w *pruning) next(tx Tx, p ledger.Prune) (b batch, err error) {
+	number := func(rows Rows) (n int64, err error) { return n, rows.Scan(&n) }
+	b.ops, err = Collect(tx, number, `SELECT o.seq FROM op o WHERE o.seq > ? AND `+prunable+summedUp+` ORDER BY o.seq LIMIT ?`,
+		slices.Concat([]any{w.after}, until(tx.Moment(), p), []any{placeName, pruneAtOnce})...)
+	if err != nil || len(b.ops) == 0 {
+		return b, err
+	}
+	marks, seqs := among(b.ops)
+	rows, err := w.wholly(tx, "op", `seq IN (`+marks+`)`, seqs)
+	if err != nil {
+		return b, err
+	}
+	events, err := w.wholly(tx, "ev", `op IN (`+marks+`)`, seqs)
+	if err != nil {
+		return b, err
+	}
+	of := map[string][]string{}
+	for _, e := range events {
+		of[e.get("op")] = append(of[e.get("op")], e.json())
+		if e.get("lost_at") == "0" && e.get("about") == `""` { // else outages and runs are asked of it
+			b.events = append(b.events, int64(digits(e.get("seq"))))
+		}
+	}
+	for _, o := range rows {
+		b.versions += int64(digits(o.get("version")))
+		b.text = fmt.Appendf(b.text, `{"op":%s,"ev":[%s]}`+"\n", o.json(), strings.Join(of[o.get("seq")], ","))
+	}
+	return b, nil
+}
+
+// thin takes out of the ledger what was read, if it is as it was. Events that came since stay.
+func (w *pruning) thin(tx Tx, p ledger.Prune, b batch) error {
+	marks, seqs := among(b.ops)
+	if err := exec(tx, `UPDATE op AS o SET moved = ?, payload = NULL, change_id = '' WHERE o.seq IN (`+marks+`) AND `+prunable,
+		slices.Concat([]any{w.event}, seqs, until(tx.Moment(), p))...); err != nil {
+		return err
+	}
+	var moved int
+	var versions int64
+	err := One(tx, []any{&moved, &versions}, `SELECT count(*), CAST(coalesce(sum(o.version), 0) AS {int}) FROM op o
+		WHERE o.seq IN (`+marks+`) AND o.moved = ?`, append(seqs, w.event)...)
+	switch {
+	case err != nil:
+		return err
+	case moved != len(b.ops) || versions != b.versions:
+		return errChanged
+	case len(b.events) == 0:
+		return nil
+	}
+	marks, seqs = among(b.events)
+	return exec(tx, `DELETE FROM ev WHERE seq IN (`+marks+`)`, seqs...)
+}
+
+// write adds text to the file, and reads it back.
+func (w *pruning) write(text []byte) error {
+	var packed bytes.Buffer
+	zip, _ := gzip.NewWriterLevel(&packed, gzip.BestSpeed) // the writers of the ledger wait for their processor
+	_, err := zip.Write(text)
+	if err = errors.Join(err, zip.Close(), w.file.Truncate(w.size)); err != nil {
+		return err
+	}
+	_, err = w.file.WriteAt(packed.Bytes(), w.size)
+	if err = errors.Join(err, w.file.Sync()); err != nil {
+		return err
+	}
+	unzip, err := gzip.NewReader(io.NewSectionReader(w.file, w.size, int64(packed.Len())))
+	if err != nil {
+		return err
+	}
+	back, err := io.ReadAll(unzip)
+	if err == nil && !bytes.Equal(back, text) {
+		err = fmt.Errorf("%s does not hold what was written", w.file.Name())
+	}
+	w.size += int64(packed.Len())
+	return err
+}
+
+// end gives the file its name.
+func (w *pruning) end() error {
+	if w.size == 0 {
+		name := w.file.Name()
+		w.File = ""
+		return os.Remove(name)
+	}
+	err := errors.Join(w.file.Truncate(w.size), w.file.Sync(), os.Rename(w.file.Name(), w.File))
+	if dir, failed := os.Open(filepath.Dir(w.File)); failed == nil {
+		err = errors.Join(err, dir.Sync(), dir.Close())
+	}
+	return err
+}
+
+// resume ends a prune of this ledger that was killed: its file keeps what has left the ledger, and nothing that
+// has not.
+func (w *pruning) resume(ctx context.Context, db Database, path string) error {
+	half, err := claim(path)
+	if err != nil {
+		return err
+	}
+	defer half.Close()
+	ours := false
+	if err := db.View(ctx, func(tx Tx) error {
+		return One(tx, []any{&ours}, `SELECT EXISTS (SELECT 1 FROM ev WHERE about = ? AND op = 0)`, aboutFile+filepath.Base(w.File))
+	}); err != nil || !ours {
+		return err
+	}
+	if w.file, err = claim(w.File + ".ended"); err != nil {
+		return err
+	}
+	defer os.Remove(w.file.Name())
+	defer w.file.Close()
+	err = db.View(ctx, func(tx Tx) error {
+		return w.copy(half, func(line string) (string, error) {
+			moved := false
+			err := One(tx, []any{&moved}, `SELECT EXISTS (SELECT 1 FROM op o JOIN ev e ON e.seq = o.moved WHERE o.seq = ? AND e.about = ?)`,
+				digits(parse(parse(line).get("op")).get("seq")), aboutFile+filepath.Base(w.File))
+			if !moved {
+				line = ""
+			}
+			return line, err
+		})
+	})
+	if err != nil && !errors.Is(err, errCut) { // what was cut off has not left the ledger
+		return err
+	}
+	err = nil
+	if w.size > 0 {
+		err = w.end()
+	}
+	return errors.Join(err, os.Remove(path))
+}
+
+// errCut says that a file ends within a line.
+var errCut = errors.New("the file is cut off, or damaged")
+
+// copy writes each line of another file as its reader gives it back. What comes before a cut is
+// written.
+func (w *pruning) copy(from io.Reader, read func(line string) (string, error)) error {
+	unzip, err := gzip.NewReader(from)
+	if err != nil {
+		return fmt.Errorf("%w: %v", errCut, err)
+	}
+	lines := bufio.NewReader(unzip)
+	for err == nil {
+		var some []byte
+		for range pruneAtOnce {
+			var line string
+			if line, err = lines.ReadString('\n'); err != nil {
+				break
+			}
+			if line, err = read(line); err != nil {
+				return err
+			}
+			some = append(some, line...)
+		}
+		if len(some) > 0 {
+			if bad := w.write(some); bad != nil {
+				return bad
+			}
+		}
+	}
+	if err == io.EOF {
+		return nil
+	}
+	return fmt.Errorf("%w: %v", errCut, err)
+}
+
+// Forget leaves nothing but their ids of operations in a file that a prune made. The file is
+// written anew, and takes the place of the old one when it is whole. Errors: those of the file.
+func (*Store) Forget(path string, ids []string) error {
+	old, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer old.Close()
+	w := &pruning{Pruned: ledger.Pruned{File: path}}
+	if w.file, err = claim(path + ".anew"); err != nil {
+		return err
+	}
+	defer os.Remove(w.file.Name())
+	defer w.file.Close()
+	err = w.copy(old, func(line string) (string, error) {
+		if id := quoted(parse(parse(line).get("op")).get("id")); slices.Contains(ids, id) {
+			line = fmt.Sprintf(`{"op":{"id":%q},"ev":[]}`+"\n", id)
+		}
+		return line, nil
+	})
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return w.end()
+}
+
+// wholly reads the rows of a table, in the order of their numbers, as they are.
+func (*pruning) wholly(tx Tx, table, where string, args []any) ([]object, error) {
+	names, err := Collect(tx, word, `{columns}`, table)
+	if err != nil {
+		return nil, err
+	}
+	isJSON, selected := jsonColumns(table), slices.Clone(names)
+	for i, name := range names {
+		if isJSON[name] {
+			selected[i] = "{text " + name + "}"
+		}
+	}
+	scan := wholeRow(len(names))
+	return Collect(tx, func(rows Rows) (o object, err error) {
+		row, err := scan(rows)
+		for i, v := range row {
+			text, is := v.(string)
+			if !is || !isJSON[names[i]] {
+				text = string(ledger.EncodeJSON(v))
+			}
+			o = append(o, field{names[i], text})
+		}
+		return o, err
+	}, `SELECT `+strings.Join(selected, ", ")+` FROM `+table+` WHERE `+where+` ORDER BY seq`, args...)
+}
