@@ -6,10 +6,8 @@
 //
 // Before the arguments of `go test` it takes:
 //
-//	-again      run a test that failed once more; one that passes then is flaky, is
-//	            named, and does not fail the run
-//	-since REV  test only the packages that differ from a revision of git, and those
-//	            that import them
+//	-again  run a test that failed once more; one that passes then is flaky, is named,
+//	        and does not fail the run
 //
 // A package over its budget does not fail: how long it takes depends on the machine.
 // What a test may do is counted in ui/house.
@@ -41,29 +39,9 @@ func main() {
 }
 
 func run(ctx context.Context, args []string) error {
-	again := false
-	since := ""
-options:
-	for len(args) > 0 {
-		switch {
-		case args[0] == "-again":
-			again, args = true, args[1:]
-		case args[0] == "-since" && len(args) > 1:
-			since, args = args[1], args[2:]
-		default:
-			break options
-		}
-	}
-	if since != "" {
-		packages, err := changed(ctx, since)
-		if err != nil {
-			return err
-		}
-		if len(packages) == 0 {
-			fmt.Printf("Nothing differs from %s. `make quick SINCE=main` compares with a branch.\n", since)
-			return nil
-		}
-		args = append(args, packages...)
+	again := len(args) > 0 && args[0] == "-again"
+	if again {
+		args = args[1:]
 	}
 	// Sockets are made in here too, and their paths must be short.
 	dir, err := os.MkdirTemp("", "it")
