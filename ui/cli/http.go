@@ -6,6 +6,7 @@ import (
 	"io"
 	"log"
 	"net"
+	"net/http"
 	"net/netip"
 	"net/url"
 	"strings"
@@ -105,11 +106,13 @@ func serveHTTP(ctx context.Context, a *app, flags httpFlags) error {
 		return usage("--upstream is the address of this proxy itself", "name the server that the requests are for")
 	}
 	writes := &writeLog{a: a, live: live}
-	proxy, err := httpproxy.New(httpproxy.Options{
-		Recorder: recorder, Upstream: upstream, Scope: flags.scope, RequireKey: flags.requireKey,
-		MaxRequest: int64(flags.maxBody) << 20, Hosts: flags.hosts, Report: writes.wrote,
-		Kind: func(method, host, path string) (string, bool) { return live.inForce().KindFor(method, host, path) },
-	})
+	proxy, err := httpproxy.New(httpproxy.Options{Upstream: upstream, Hosts: flags.hosts, Transport: &roundtrip.Transport{
+		Recorder: recorder, Scope: flags.scope, RequireKey: flags.requireKey, MaxRequest: int64(flags.maxBody) << 20, Report: writes.wrote,
+		Kind: func(r *http.Request) string {
+			kind, _ := live.inForce().KindFor(r.Method, r.URL.Host, roundtrip.CleanPath(r.URL))
+			return kind
+		},
+	}})
 	if err != nil {
 		return usage("--upstream: "+err.Error(), "")
 	}

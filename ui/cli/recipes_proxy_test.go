@@ -300,8 +300,12 @@ func (c matchCase) policy(b *bench, p *provider) {
 func (c matchCase) proxy(b *bench, p *provider) func(n string) ledger.Record {
 	upstream := need.Get(url.Parse(p.url()))(b)
 	rules := b.loaded
-	proxy := need.Get(httpproxy.New(httpproxy.Options{Upstream: upstream, Kind: rules.KindFor,
-		Recorder: record.New(b.open(), numberless(func() *policy.Policy { return rules }), record.Options{Clock: b.clock})}))(b)
+	proxy := need.Get(httpproxy.New(httpproxy.Options{Upstream: upstream, Transport: &roundtrip.Transport{
+		Kind: func(r *http.Request) string {
+			kind, _ := rules.KindFor(r.Method, r.URL.Host, roundtrip.CleanPath(r.URL))
+			return kind
+		},
+		Recorder: record.New(b.open(), numberless(func() *policy.Policy { return rules }), record.Options{Clock: b.clock})}}))(b)
 	server := httptest.NewServer(proxy)
 	b.Cleanup(server.Close)
 	return func(n string) ledger.Record {

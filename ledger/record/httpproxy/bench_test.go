@@ -14,6 +14,7 @@ import (
 	"indoubt/ledger/ledgertest"
 	"indoubt/ledger/need"
 	"indoubt/ledger/record"
+	"indoubt/ledger/record/roundtrip"
 )
 
 // BenchmarkWrite is one write through the proxy and back, with a ledger in memory:
@@ -29,7 +30,7 @@ func BenchmarkWrite(b *testing.B) {
 	defer up.Close()
 	u := need.Get(url.Parse(up.URL))(b)
 	recorder := record.New(ledgertest.NewMemory(time.Now, nil), nil, record.Options{})
-	proxy := need.Get(New(Options{Recorder: recorder, Upstream: u}))(b)
+	proxy := need.Get(New(Options{Transport: &roundtrip.Transport{Recorder: recorder}, Upstream: u}))(b)
 	recorded := httptest.NewServer(proxy)
 	defer recorded.Close()
 	// As fresh a connection for each write as the record wants.

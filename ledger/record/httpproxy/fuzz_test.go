@@ -18,6 +18,7 @@ import (
 	"indoubt/ledger/ledgertest"
 	"indoubt/ledger/need"
 	"indoubt/ledger/record"
+	"indoubt/ledger/record/roundtrip"
 )
 
 // Whatever comes over a connection, in whatever pieces: no panic, an end in
@@ -119,7 +120,7 @@ func newFuzzWorld(f *testing.F) *fuzzWorld {
 			}()
 		}
 	}()
-	proxy := need.Get(New(Options{Recorder: record.New(&w.store, nil, record.Options{}),
+	proxy := need.Get(New(Options{Transport: &roundtrip.Transport{Recorder: record.New(&w.store, nil, record.Options{})},
 		Upstream: &url.URL{Scheme: "http", Host: up.Addr().String()}, Hosts: []string{"h"}}))(f)
 	l := need.Get(net.Listen("tcp", "127.0.0.1:0"))(f)
 	w.address = l.Addr().String()

@@ -10,7 +10,6 @@ package httpproxy
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -21,24 +20,15 @@ import (
 	"net/url"
 	"time"
 
-	"indoubt/ledger/record"
 	"indoubt/ledger/record/roundtrip"
 	"indoubt/ledger/wire/transmit"
 )
 
 // Options say what to stand in front of, and how.
 type Options struct {
-	Recorder *record.Recorder
-	Upstream *url.URL // http or https; a path in it comes before every request's
-	// Kind names the kind of a request by method, upstream host and path (see
-	// roundtrip.CleanPath), if the policy has one for it.
-	Kind       func(method, host, path string) (kind string, ok bool)
-	Scope      string   // of keys, in the place of the client's credential
-	RequireKey bool     // 400 for a write without a key, where the policy makes none
-	MaxRequest int64    // bytes of a write's body; roundtrip.DefaultMaxRequest when 0
-	Hosts      []string // names by which this proxy may be asked, beside addresses, this machine's name and the upstream's
-	TLS        *tls.Config
-	Report     func(roundtrip.Report) // told what became of every write; may be nil
+	*roundtrip.Transport          // how writes are recorded; reads and deliveries are the proxy's own affair
+	Upstream             *url.URL // http or https; a path in it comes before every request's
+	Hosts                []string // names by which this proxy may be asked, beside addresses, this machine's name and the upstream's
 }
 
 // Proxy is an http.Handler. Make it with New.
@@ -54,7 +44,7 @@ type Proxy struct {
 
 // New makes a proxy.
 func New(o Options) (*Proxy, error) {
-	if o.Recorder == nil || o.Upstream == nil {
+	if o.Transport == nil || o.Recorder == nil || o.Upstream == nil {
 		return nil, errors.New("a proxy needs a recorder and an upstream")
 	}
 	if o.Upstream.Scheme != "http" && o.Upstream.Scheme != "https" || o.Upstream.Hostname() == "" {
@@ -63,26 +53,13 @@ func New(o Options) (*Proxy, error) {
 	if o.Upstream.RawQuery != "" || o.Upstream.Fragment != "" || o.Upstream.User != nil {
 		return nil, errors.New("the upstream's address has a query, a fragment or a credential, which would be lost: clients send their own")
 	}
-	sender := transmit.Sender{TLS: o.TLS}
-	p := &Proxy{patience: bodyPatience, reads: sender.Reads(),
+	p := &Proxy{patience: bodyPatience, transport: o.Transport, reads: o.Sender.Reads(),
 		hosts: append([]string{o.Upstream.Hostname()}, o.Hosts...), room: make(chan struct{}, mostRequests)}
 	p.reads.DisableCompression = true // what passes is not changed
-	p.transport = &roundtrip.Transport{
-		Recorder: o.Recorder, Scope: o.Scope, RequireKey: o.RequireKey, MaxRequest: o.MaxRequest, Report: o.Report,
-		Sender: sender, Reads: p.reads,
-		Undelivered: func(req *http.Request, operationID string) {
-			if d, ok := req.Context().Value(deliveryKey{}).(*delivery); ok {
-				d.operationID = operationID
-			}
-		},
-	}
-	if o.Kind != nil {
-		p.transport.Kind = func(req *http.Request) string {
-			kind, ok := o.Kind(req.Method, req.URL.Host, roundtrip.CleanPath(req.URL))
-			if !ok {
-				return ""
-			}
-			return kind
+	p.transport.Reads = p.reads
+	p.transport.Undelivered = func(req *http.Request, operationID string) {
+		if d, ok := req.Context().Value(deliveryKey{}).(*delivery); ok {
+			d.operationID = operationID
 		}
 	}
 	upstream := *o.Upstream

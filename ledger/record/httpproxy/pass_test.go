@@ -15,6 +15,7 @@ import (
 
 	"indoubt/ledger/need"
 	"indoubt/ledger/record"
+	"indoubt/ledger/record/roundtrip"
 )
 
 func TestWhatIsNotPassed(t *testing.T) {
@@ -256,7 +257,7 @@ func TestOverTLS(t *testing.T) {
 	if a := w.post("k", `{}`); a.status != 503 || a.problem(t).Code != "never_sent" {
 		t.Errorf("a certificate of nobody: %+v", a)
 	}
-	w = newWorld(t, up, setup{option: func(o *Options) { o.Upstream, o.TLS = u, s.Client().Transport.(*http.Transport).TLSClientConfig }})
+	w = newWorld(t, up, setup{option: func(o *Options) { o.Upstream, o.Sender.TLS = u, s.Client().Transport.(*http.Transport).TLSClientConfig }})
 	if a := w.post("k", `{}`); a.status != 201 || hits != 1 {
 		t.Errorf("%+v", a)
 	}
@@ -269,11 +270,11 @@ func TestNewRefuses(t *testing.T) {
 	r := record.New(nil, nil, record.Options{})
 	for _, s := range []string{"ftp://h/", "http:///x", "https://h/?q=1", "//h"} {
 		u, _ := url.Parse(s)
-		if _, err := New(Options{Recorder: r, Upstream: u}); err == nil {
+		if _, err := New(Options{Transport: &roundtrip.Transport{Recorder: r}, Upstream: u}); err == nil {
 			t.Errorf("%s", s)
 		}
 	}
-	if _, err := New(Options{Recorder: r}); err == nil {
+	if _, err := New(Options{Transport: &roundtrip.Transport{Recorder: r}}); err == nil {
 		t.Error("no upstream")
 	}
 }

@@ -204,12 +204,21 @@ func newWorld(t *testing.T, up *upstream, s setup) *world {
 		return w.rule
 	}),
 		record.Options{Reader: s.reader})
-	o := Options{Recorder: w.rec, Upstream: &url.URL{Scheme: "http", Host: up.l.Addr().String()}, Kind: s.kind, Hosts: []string{"h"},
+	o := Options{Upstream: &url.URL{Scheme: "http", Host: up.l.Addr().String()}, Hosts: []string{"h"}, Transport: &roundtrip.Transport{
+		Recorder: w.rec,
+		Kind: func(r *http.Request) string {
+			if s.kind != nil {
+				if kind, ok := s.kind(r.Method, r.URL.Host, roundtrip.CleanPath(r.URL)); ok {
+					return kind
+				}
+			}
+			return ""
+		},
 		Report: func(r roundtrip.Report) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.reports = append(w.reports, r)
-		}}
+		}}}
 	if s.option != nil {
 		s.option(&o)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/record"
+	"indoubt/ledger/wire/mcpwire"
 )
 
 // metaOutcome is where in _meta the proxy's own answers say what became of a call.
@@ -165,7 +166,7 @@ func (c *toolCall) toolResult(said any, sentence string, isError, structured boo
 // stateless reports whether the call is of revision 2026-07-28 or later: those say
 // theirs with every request.
 func (c *toolCall) stateless() bool {
-	meta, _ := once(c.meta)
+	meta, _ := mcpwire.Members(c.meta)
 	return meta["io.modelcontextprotocol/protocolVersion"] != nil
 }
 

@@ -59,7 +59,7 @@ type call struct {
 func (p *Proxy) newCall(f mcpwire.Frame) *call {
 	c := &call{p: p, toolCall: toolCall{frame: f, tool: f.Name(), arguments: f.Params["arguments"], meta: f.Params["_meta"]},
 		ready: make(chan struct{}), settled: make(chan struct{}), told: make(chan struct{}), replies: make(chan reply, 1)}
-	if absent(c.arguments) {
+	if mcpwire.Absent(c.arguments) {
 		c.arguments = json.RawMessage("{}")
 	}
 	c.ctx, c.giveUp = context.WithCancel(p.leaving)
@@ -168,15 +168,15 @@ const (
 // text or a number. One that cannot be a key is an error, and so are two: the client
 // counts on it.
 func keyIn(beside, meta json.RawMessage) (found string, err error) {
-	m, _ := once(meta)
+	m, _ := mcpwire.Members(meta)
 	for _, given := range []struct {
 		place string
 		value json.RawMessage
 	}{{"params.idempotencyKey", beside}, {"_meta.indoubt/key", m["indoubt/key"]}, {"_meta.idempotency-key", m["idempotency-key"]}, {"_meta.idempotencyKey", m["idempotencyKey"]}} {
-		if absent(given.value) {
+		if mcpwire.Absent(given.value) {
 			continue
 		}
-		key := textOf(given.value)
+		key := mcpwire.Text(given.value)
 		if c := given.value[0]; c == '-' || c >= '0' && c <= '9' {
 			key = string(given.value)
 		}

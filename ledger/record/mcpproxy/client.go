@@ -121,7 +121,7 @@ func (p *Proxy) introduced(info json.RawMessage) {
 // client is who calls, by its own word: the call's, from revision 2026-07-28 on, else
 // the connection's.
 func (c *call) client() string {
-	meta, _ := once(c.meta)
+	meta, _ := mcpwire.Members(c.meta)
 	if name := clientName(meta["io.modelcontextprotocol/clientInfo"]); name != "" {
 		return name
 	}
@@ -134,9 +134,9 @@ const maxClient = 80 // characters of a client's name, and of its version
 
 // clientName is a client's name and version as name/version, on one line.
 func clientName(info json.RawMessage) string {
-	m, _ := once(info)
+	m, _ := mcpwire.Members(info)
 	plain := func(raw json.RawMessage) string {
-		words := strings.FieldsFunc(textOf(raw), func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) })
+		words := strings.FieldsFunc(mcpwire.Text(raw), func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) })
 		text := []rune(strings.Join(words, " "))
 		return string(text[:min(len(text), maxClient)])
 	}
@@ -320,12 +320,4 @@ func (p *Proxy) reply(line []byte) bool {
 		return false
 	}
 	return true
-}
-
-func textOf(raw json.RawMessage) string {
-	var s string
-	if json.Unmarshal(raw, &s) != nil {
-		return ""
-	}
-	return s
 }

@@ -154,12 +154,12 @@ func (c *call) answerOf(f mcpwire.Frame) ledger.Answer {
 	if !c.resumes() {
 		a.RPC.Tool = c.tool
 	}
-	if m, clean := once(failure); clean {
+	if m, clean := mcpwire.Members(failure); clean {
 		var code int
 		if json.Unmarshal(m["code"], &code) == nil {
 			a.RPC.Code = code
 		}
-		a.RPC.Message = textOf(m["message"])
+		a.RPC.Message = mcpwire.Text(m["message"])
 	}
 	return a
 }

@@ -8,6 +8,7 @@ import (
 	"indoubt/ledger"
 	"indoubt/ledger/outcome"
 	"indoubt/ledger/record"
+	"indoubt/ledger/wire/mcpwire"
 )
 
 // finish records what came back and passes it on.
@@ -101,7 +102,7 @@ func (c *call) replay(o ledger.Operation) {
 // replayable reports whether a stored result is the one the server gave, and all
 // of it.
 func replayable(o ledger.Operation) bool {
-	_, ok := once(o.Result)
+	_, ok := mcpwire.Members(o.Result)
 	_, whole := outcome.Kept(o)
 	return whole && ok && o.ByAnswer && !redacted(o.Result)
 }
@@ -132,12 +133,12 @@ func (c *toolCall) resumes() bool {
 func (c *call) resume(w record.Request) bool {
 	state := ""
 	if raw := c.frame.Params["requestState"]; raw != nil {
-		if state = textOf(raw); state == "" {
+		if state = mcpwire.Text(raw); state == "" {
 			state = string(raw)
 		}
 	}
 	var answered []string
-	responses, _ := once(c.frame.Params["inputResponses"])
+	responses, _ := mcpwire.Members(c.frame.Params["inputResponses"])
 	for name := range responses {
 		answered = append(answered, name)
 	}

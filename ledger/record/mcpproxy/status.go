@@ -9,6 +9,7 @@ import (
 	"indoubt/ledger"
 	"indoubt/ledger/lazyregexp"
 	"indoubt/ledger/record"
+	"indoubt/ledger/wire/mcpwire"
 )
 
 const (
@@ -95,9 +96,9 @@ func standingOf(rec ledger.Record) standing {
 func (c *call) standings() []byte {
 	ctx, cancel := context.WithTimeout(c.p.ctx, 10*time.Second)
 	defer cancel()
-	m, _ := once(c.arguments)
-	if raw := m["operation"]; !absent(raw) {
-		rec, err := c.p.o.Store.Read(ctx, ledger.Locator{ID: textOf(raw)})
+	m, _ := mcpwire.Members(c.arguments)
+	if raw := m["operation"]; !mcpwire.Absent(raw) {
+		rec, err := c.p.o.Store.Read(ctx, ledger.Locator{ID: mcpwire.Text(raw)})
 		if err != nil || !strings.HasPrefix(rec.Operation.Kind, kindPrefix) {
 			return c.toolResult(map[string]any{"operations": []standing{}}, "No tool call with that operation id is recorded in this ledger.", true, true)
 		}

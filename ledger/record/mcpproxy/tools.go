@@ -36,19 +36,19 @@ func (t *tools) learn(page []json.RawMessage, list int) {
 		t.schema = map[string]bool{}
 	}
 	for _, tool := range page {
-		m, ok := once(tool)
-		name := textOf(m["name"])
+		m, ok := mcpwire.Members(tool)
+		name := mcpwire.Text(m["name"])
 		if name == "" {
 			continue
 		}
-		t.schema[name] = t.schema[name] || !absent(m["outputSchema"])
+		t.schema[name] = t.schema[name] || !mcpwire.Absent(m["outputSchema"])
 		before, known := t.readOnly[name]
 		t.readOnly[name] = ok && saysReadOnly(m["annotations"]) && (before || !known)
 	}
 }
 
 func saysReadOnly(annotations json.RawMessage) bool {
-	m, ok := once(annotations)
+	m, ok := mcpwire.Members(annotations)
 	return ok && string(m["readOnlyHint"]) == "true"
 }
 
@@ -85,11 +85,11 @@ func (t *tools) declares(name string) (schema, known bool) {
 
 // toolsPage reads a tools/list result. next is the cursor, nil on the last page.
 func toolsPage(result json.RawMessage) (list []json.RawMessage, next json.RawMessage, ok bool) {
-	m, once := once(result)
-	if !once || json.Unmarshal(m["tools"], &list) != nil || list == nil {
+	m, clean := mcpwire.Members(result)
+	if !clean || json.Unmarshal(m["tools"], &list) != nil || list == nil {
 		return nil, nil, false
 	}
-	if next = m["nextCursor"]; absent(next) {
+	if next = m["nextCursor"]; mcpwire.Absent(next) {
 		next = nil
 	}
 	return list, next, true
@@ -113,28 +113,6 @@ func (p *Proxy) listed(line []byte, f mcpwire.Frame, asked int) []byte {
 	return line
 }
 
-// once reads an object's members, and reports whether none occurs twice. A map
-// instead of a struct: names count as they are written.
-func once(raw json.RawMessage) (map[string]json.RawMessage, bool) {
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
-		return nil, false
-	}
-	members, clean := map[string]json.RawMessage{}, true
-	for dec.More() {
-		name, err := dec.Token()
-		var value json.RawMessage
-		if err != nil || dec.Decode(&value) != nil {
-			return nil, false
-		}
-		if _, twice := members[name.(string)]; twice {
-			clean = false
-		}
-		members[name.(string)] = value
-	}
-	return members, clean
-}
-
 // withToken puts the correlation token into a call's arguments where the policy
 // says, and leaves every other byte of the line. It reports false, with the line
 // as it was, where the policy names no place or the arguments have none: such a
@@ -151,7 +129,7 @@ func withToken(line []byte, arguments json.RawMessage, rule record.KindRule, tok
 	if err != nil {
 		return line, false
 	}
-	if absent(arguments) {
+	if mcpwire.Absent(arguments) {
 		arguments = json.RawMessage("{}")
 	}
 	placed, ok := at.JSON(arguments, token)
@@ -166,9 +144,4 @@ func withToken(line []byte, arguments json.RawMessage, rule record.KindRule, tok
 		return line, false
 	}
 	return out, true
-}
-
-// absent reports whether a member is missing or null.
-func absent(raw json.RawMessage) bool {
-	return len(raw) == 0 || string(raw) == "null"
 }

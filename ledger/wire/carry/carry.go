@@ -103,7 +103,7 @@ func inJSON(value []byte, steps []step, token []byte, appending bool) ([]byte, b
 		return nil, false
 	}
 	old := members[s.name]
-	if absent(old) && len(steps) > 1 {
+	if mcpwire.Absent(old) && len(steps) > 1 {
 		if steps[1].index >= 0 {
 			return nil, false
 		}
@@ -121,11 +121,11 @@ func inJSON(value []byte, steps []step, token []byte, appending bool) ([]byte, b
 
 func here(old, token []byte, appending bool) ([]byte, bool) {
 	switch {
-	case !appending && (absent(old) || bytes.Equal(old, token)):
+	case !appending && (mcpwire.Absent(old) || bytes.Equal(old, token)):
 		return token, true
 	case !appending:
 		return nil, false
-	case absent(old):
+	case mcpwire.Absent(old):
 		return append(append([]byte{'['}, token...), ']'), true
 	case old[0] == '"':
 		return behind(old, token), true
@@ -178,6 +178,3 @@ func elementAt(value []byte, index int) (from, to int, ok bool) {
 	}
 	return 0, 0, false
 }
-
-// absent reports whether a member is missing or null.
-func absent(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }

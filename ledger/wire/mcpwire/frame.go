@@ -55,7 +55,7 @@ type Frame struct {
 }
 
 // Name is the tool or prompt a request names in its params, or "".
-func (f Frame) Name() string { return text(f.Params["name"]) }
+func (f Frame) Name() string { return Text(f.Params["name"]) }
 
 // ToolCall reports whether a server may read a call of a tool in this message:
 // whether it is one, or has an ambiguity that could make it one.
@@ -75,7 +75,7 @@ const (
 func (f Frame) mentions(method string) bool {
 	found := false
 	eachMember(f.Raw, func(m member) bool {
-		found = found || strings.EqualFold(m.name, "method") && text(f.Raw[m.value.from:m.value.to]) == method
+		found = found || strings.EqualFold(m.name, "method") && Text(f.Raw[m.value.from:m.value.to]) == method
 		return true
 	})
 	return found
@@ -143,7 +143,7 @@ func message(raw []byte) Frame {
 	_, isError := f.Members["error"]
 	switch {
 	case isMethod && method[0] == '"':
-		f.Method = text(method)
+		f.Method = Text(method)
 		f.Kind = Notification
 		if f.ID != nil {
 			f.Kind = Request
@@ -188,7 +188,7 @@ func duplicated(raw []byte) bool {
 			end := skipString(raw, at)
 			next := skipSpace(raw, end)
 			if next < len(raw) && raw[next] == ':' {
-				names, name := open[len(open)-1], text(raw[at:end])
+				names, name := open[len(open)-1], Text(raw[at:end])
 				if count++; names[name] || count > maxNames {
 					return true
 				}
@@ -207,7 +207,7 @@ func duplicated(raw []byte) bool {
 func IDKey(id json.RawMessage) string {
 	s := string(id)
 	if strings.HasPrefix(s, `"`) {
-		return `"` + text(id)
+		return `"` + Text(id)
 	}
 	if strings.ContainsAny(s, ".eE") {
 		if f, err := strconv.ParseFloat(s, 64); err == nil && f == math.Trunc(f) && math.Abs(f) < 1<<53 {
@@ -217,10 +217,23 @@ func IDKey(id json.RawMessage) string {
 	return s
 }
 
+// Members are those of a JSON object, and whether none occurs twice; nil where it is none.
+func Members(raw json.RawMessage) (members map[string]json.RawMessage, clean bool) {
+	if raw = bytes.TrimSpace(raw); !isObject(raw) || !json.Valid(raw) {
+		return nil, false
+	}
+	var f Frame
+	members = f.members(raw)
+	return members, !f.Duplicate && len(members) <= maxMembers
+}
+
+// Absent reports whether a member is missing or null.
+func Absent(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
+
 func isObject(raw []byte) bool { return len(raw) > 0 && raw[0] == '{' }
 
-// text is a JSON string's value, or "" for anything else.
-func text(raw []byte) string {
+// Text is a JSON string's value, or "" for anything else.
+func Text(raw []byte) string {
 	if len(raw) < 2 || raw[0] != '"' {
 		return ""
 	}

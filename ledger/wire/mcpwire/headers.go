@@ -82,7 +82,7 @@ func (d *dialect) put(h http.Header, f Frame) {
 	case "prompts/get":
 		h.Set(headerName, headerValue(f.Name()))
 	case "resources/read":
-		h.Set(headerName, headerValue(text(f.Params["uri"])))
+		h.Set(headerName, headerValue(Text(f.Params["uri"])))
 	}
 }
 
@@ -95,7 +95,7 @@ func declaredVersion(f Frame) string {
 	version := ""
 	eachMember(meta, func(m member) bool {
 		if m.name == metaVersion {
-			version = text(meta[m.value.from:m.value.to])
+			version = Text(meta[m.value.from:m.value.to])
 		}
 		return true
 	})
@@ -116,7 +116,7 @@ func (d *dialect) learn(asked Frame, h http.Header, answer Frame) {
 	switch asked.Method {
 	case "initialize":
 		var in Frame
-		version := text(in.members(result)["protocolVersion"])
+		version := Text(in.members(result)["protocolVersion"])
 		if version == "" || len(version) > 64 || requiresCode(version) {
 			return
 		}
@@ -216,7 +216,7 @@ func argument(arguments json.RawMessage, path []string) (string, bool) {
 	case s == "true", s == "false":
 		return s, true
 	case s[0] == '"':
-		return text(value), true
+		return Text(value), true
 	default:
 		f, err := strconv.ParseFloat(s, 64)
 		if err != nil || f != math.Trunc(f) || math.Abs(f) >= 1<<53 {

@@ -23,7 +23,7 @@ func eachMember(raw []byte, do func(member) bool) {
 			continue
 		}
 		end := skipString(raw, at)
-		name := text(raw[at:end])
+		name := Text(raw[at:end])
 		from := skipSpace(raw, skipSpace(raw, end)+1) // past the colon
 		at = skipValue(raw, from)
 		if !do(member{name, span{from, at}}) {
