@@ -86,7 +86,7 @@ func (d fileDecoder) lintRead(k *Kind) {
 
 // vouch marks a tool as read-only where the policy says so of the tool's own kind.
 func (d fileDecoder) vouch() {
-	for _, k := range d.policy.kinds {
+	for _, k := range d.policy.order {
 		if k.Read == nil {
 			continue
 		}

@@ -201,7 +201,7 @@ func (d fileDecoder) addKind(e entry) {
 	}
 	d.finishKind(&k)
 	d.policy.kinds[e.name] = &k
-	d.policy.order = append(d.policy.order, e.name)
+	d.policy.order = append(d.policy.order, &k)
 }
 
 // match finds the kind's entry: an exact name, else the pattern with the most
@@ -211,12 +211,10 @@ func (p *Policy) match(name string) *Kind {
 	if k, ok := p.kinds[name]; ok && !strings.Contains(name, "*") {
 		return k
 	}
-	for _, pattern := range p.order {
-		if !strings.Contains(pattern, "*") || !ledger.KindMatches(pattern, name) {
-			continue
-		}
-		if n := len(pattern) - strings.Count(pattern, "*"); n > letters {
-			best, letters = p.kinds[pattern], n
+	for _, k := range p.order {
+		wild := strings.Count(k.Pattern, "*")
+		if n := len(k.Pattern) - wild; wild > 0 && n > letters && ledger.KindMatches(k.Pattern, name) {
+			best, letters = k, n
 		}
 	}
 	return best

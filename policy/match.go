@@ -130,10 +130,10 @@ func segmentsCover(pattern, path []string) bool {
 // false when none matches. The path is without its query.
 func (p *Policy) KindFor(method, host, path string) (kind string, ok bool) {
 	var best Match
-	for _, name := range p.order {
-		for _, m := range p.kinds[name].Match {
+	for _, k := range p.order {
+		for _, m := range k.Match {
 			if m.covers(method, host, path) && (!ok || m.narrower(best)) {
-				kind, best, ok = name, m, true
+				kind, best, ok = k.Pattern, m, true
 			}
 		}
 	}
@@ -148,13 +148,13 @@ func (m Match) narrower(o Match) bool {
 // ambiguous refuses one pattern for two kinds.
 func (d fileDecoder) ambiguous() {
 	said := map[string]string{}
-	for _, name := range d.policy.order {
-		for _, m := range d.policy.kinds[name].Match {
-			if other, twice := said[m.String()]; twice && other != name {
-				d.fail(d.policy.kinds[name].said("match").below("match"), fmt.Sprintf("%s is the pattern of %s, too", m, other),
+	for _, k := range d.policy.order {
+		for _, m := range k.Match {
+			if other, twice := said[m.String()]; twice && other != k.Pattern {
+				d.fail(k.said("match").below("match"), fmt.Sprintf("%s is the pattern of %s, too", m, other),
 					"say methods, host or path of one of them more exactly")
 			}
-			said[m.String()] = name
+			said[m.String()] = k.Pattern
 		}
 	}
 }

@@ -103,7 +103,7 @@ func (k *Kind) SameSide(other *Kind) bool {
 // namedReads are the reads that recognise an effect by a name, of all kinds whose
 // effects may show where this kind's are looked for.
 func (k *Kind) namedReads() (out []*Read) {
-	for _, other := range k.policy.kinds {
+	for _, other := range k.policy.order {
 		if other.Read != nil && other.Read.Identity() == ByName && k.SameSide(other) {
 			out = append(out, other.Read)
 		}

@@ -35,7 +35,7 @@ type Policy struct {
 	downstreams map[string]*Downstream
 	defaults    *Kind            // Pattern ""
 	kinds       map[string]*Kind // by pattern, as in the file
-	order       []string         // patterns in file order
+	order       []*Kind          // in file order
 	notifiers   []*Notifier      // in file order
 	warnings    Errors
 	past        *Past
@@ -79,7 +79,9 @@ func (p *Policy) Path() string { return p.file }
 func (p *Policy) Empty() bool { return p.empty }
 
 // Kinds are the names and patterns of the file, in its order.
-func (p *Policy) Kinds() []string { return append([]string(nil), p.order...) }
+func (p *Policy) Kinds() []string {
+	return ledger.Each(p.order, func(k *Kind) string { return k.Pattern })
+}
 
 // Downstreams are the names of the file's downstreams, sorted.
 func (p *Policy) Downstreams() []string {
@@ -91,8 +93,8 @@ func (p *Policy) Downstream(name string) *Downstream { return p.downstreams[name
 
 // Checked are kinds that have a check, one of each downstream, in the order of its name.
 func (p *Policy) Checked() (kinds []*Kind) {
-	for _, pattern := range p.order {
-		if k := p.kinds[pattern]; k.Read != nil {
+	for _, k := range p.order {
+		if k.Read != nil {
 			kinds = append(kinds, k)
 		}
 	}

@@ -29,8 +29,7 @@ func (d fileDecoder) refuseSecrets(root *node) {
 			l.walk(own.value, "", "")
 		}
 	}
-	longestFirst(l.found.values)
-	d.src.secrets = l.found.values
+	d.src.secrets = l.found.forms()
 	for _, n := range l.in {
 		d.fail(n.place, "holds a secret that is written out", "renew it, and name one where something is sent: ${env.NAME} or ${file(\"/path\")}; the file is kept in git")
 	}
@@ -152,8 +151,24 @@ func (b *secretBox) parts(text string) {
 	}
 }
 
-// Withhold is a text without the secrets that were put into the request, also
-// where the other side repeats them as JSON or in an address.
+// forms are the secrets as they are, and as the other side may repeat them in JSON or in an
+// address.
+func (b *secretBox) forms() (all []string) {
+	for _, v := range b.values {
+		quoted, _ := json.Marshal(v)
+		all = append(all, v, string(quoted[1:len(quoted)-1]), url.QueryEscape(v), url.PathEscape(v))
+	}
+	return longestFirst(all)
+}
+
+// longestFirst sorts secrets, each once: one may begin with another.
+func longestFirst(secrets []string) []string {
+	secrets = slices.Compact(slices.Sorted(slices.Values(secrets)))
+	slices.SortStableFunc(secrets, func(a, b string) int { return len(b) - len(a) })
+	return secrets
+}
+
+// Withhold is a text without the secrets that were put into the request.
 func (r Request) Withhold(text string) string { return withhold(text, r.Secrets) }
 
 // WithholdFrom is err with its text as Withhold gives it.
@@ -175,19 +190,9 @@ type withheldError struct {
 func (e *withheldError) Error() string { return e.text }
 func (e *withheldError) Unwrap() error { return e.err }
 
-// longestFirst sorts secrets: one may begin with another.
-func longestFirst(secrets []string) {
-	slices.SortStableFunc(secrets, func(a, b string) int { return len(b) - len(a) })
-}
-
 func withhold(text string, secrets []string) string {
-	secrets = slices.Clone(secrets)
-	longestFirst(secrets)
-	for _, v := range secrets {
-		quoted, _ := json.Marshal(v)
-		for _, form := range []string{v, string(quoted[1 : len(quoted)-1]), url.QueryEscape(v), url.PathEscape(v)} {
-			text = strings.ReplaceAll(text, form, Withheld)
-		}
+	for _, v := range longestFirst(secrets) {
+		text = strings.ReplaceAll(text, v, Withheld)
 	}
 	return text
 }

@@ -48,7 +48,7 @@ func (v *variables) twice(render func(show bool) (Request, error)) (Request, err
 		return Request{}, err
 	}
 	o := v.rec.Operation
-	out.Secrets = v.secrets.values
+	out.Secrets = v.secrets.forms()
 	out.Shown = hide(shown.message().text(), o.Token, o.KeyToSend())
 	out.Digest, err = shown.digest()
 	return out, err
@@ -92,7 +92,8 @@ type Request struct {
 	MCP     *MCPRequest
 	SQL     *SQLRequest
 	// Secrets are the values of environment and files in it, and what was computed
-	// from them; not those of an address's beginning. Never show or store them.
+	// from them, in all forms in which the other side may repeat them; not those of an
+	// address's beginning. Never show or store them.
 	Secrets []string
 	// Digest (SHA-256, hex) is of all that a send would transmit and of where to,
 	// secrets by name: two requests with the same one are the same to a person.

@@ -19,8 +19,7 @@ func (d fileDecoder) lintReads() {
 	if len(d.problems) > 0 {
 		return
 	}
-	for _, name := range d.policy.order {
-		k := d.policy.kinds[name]
+	for _, k := range d.policy.order {
 		if k.Read == nil {
 			continue
 		}
@@ -64,12 +63,11 @@ func (r *Read) unlikeARead() string {
 		}
 	}
 	k := r.kind
-	for _, name := range k.policy.order {
-		other := k.policy.kinds[name]
+	for _, other := range k.policy.order {
 		sameSide := k.Downstream == nil || other.Downstream == nil || k.Downstream == other.Downstream
 		byGet := slices.ContainsFunc(other.Match, func(m Match) bool { return slices.Contains(m.Methods, "GET") })
 		if byGet && sameSide && other.Effect != "read" {
-			return fmt.Sprintf("asks by get, by which %s writes", name)
+			return fmt.Sprintf("asks by get, by which %s writes", other.Pattern)
 		}
 	}
 	return ""
@@ -81,10 +79,9 @@ func (r *Read) writingTool() string {
 	if !mcp || m.server == nil {
 		return ""
 	}
-	k := r.kind
-	for _, name := range k.policy.order {
-		if other := k.policy.kinds[name]; m.callsFor(other, other == k) {
-			return fmt.Sprintf("calls the tool %s of %s, which writes", m.tool, name)
+	for _, other := range r.kind.policy.order {
+		if m.callsFor(other, other == r.kind) {
+			return fmt.Sprintf("calls the tool %s of %s, which writes", m.tool, other.Pattern)
 		}
 	}
 	return ""

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -164,19 +163,10 @@ func (c *cleaner) learn(k *policy.Kind, req policy.Request) {
 		}
 	}
 	for _, v := range req.Secrets {
-		c.secret(v)
-		c.secret(url.QueryEscape(v))
-		c.secret(url.PathEscape(v))
-		quoted, _ := json.Marshal(v)
-		c.secret(string(quoted[1 : len(quoted)-1]))
+		if !slices.Contains(c.values, v) {
+			c.values = append(c.values, v)
+		}
 	}
-}
-
-func (c *cleaner) secret(v string) {
-	if len(v) < 6 || slices.Contains(c.values, v) {
-		return
-	}
-	c.values = append(c.values, v)
 	slices.SortStableFunc(c.values, func(a, b string) int { return len(b) - len(a) }) // one may begin with another
 }
 

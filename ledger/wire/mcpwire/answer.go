@@ -140,7 +140,7 @@ func (c *overHTTP) follow(x *exchange, reply *transmit.Reply, waits map[string]F
 
 // resume is the stream that goes on with one that has ended, nil where there is none.
 func (c *overHTTP) resume(ctx context.Context, ended *events) *transmit.Reply {
-	if _, can := c.dialect.current(); !can || ended.id == "" {
+	if _, version := c.dialect.current(); !listens(version) || ended.id == "" {
 		return nil
 	}
 	wait := max(cmp.Or(ended.wait, listenFirst), resumeLeast)

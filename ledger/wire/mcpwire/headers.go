@@ -146,20 +146,15 @@ func (d *dialect) learn(asked Frame, h http.Header, answer Frame) {
 	}
 }
 
-// current is the session, and whether the server has a stream of its own to
-// listen to.
-func (d *dialect) current() (session string, listens bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.session, d.version != "" && d.version < stateless
-}
-
-// agreed is the session and the revision that a server has answered initialize with.
-func (d *dialect) agreed() (session, version string) {
+// current is the session, and the revision: "" before a server has answered initialize.
+func (d *dialect) current() (session, version string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.session, d.version
 }
+
+// listens reports whether a server of a revision has a stream of its own to listen to.
+func listens(version string) bool { return version != "" && version < stateless }
 
 // adopt goes on in another session.
 func (d *dialect) adopt(session, version string) {

@@ -278,10 +278,7 @@ func (c *overHTTP) cancelled(f Frame) bool {
 	if f.Method != "notifications/cancelled" || f.Kind != Notification {
 		return false
 	}
-	c.dialect.mu.Lock()
-	version := c.dialect.version
-	c.dialect.mu.Unlock()
-	if version < stateless {
+	if _, version := c.dialect.current(); version < stateless {
 		return false
 	}
 	c.mu.Lock()

@@ -19,7 +19,7 @@ const (
 // listenOnce opens the stream on which a server of the revisions before
 // 2026-07-28 says what belongs to no request.
 func (c *overHTTP) listenOnce() {
-	if _, listens := c.dialect.current(); !listens {
+	if _, version := c.dialect.current(); !listens(version) {
 		return
 	}
 	c.mu.Lock()
@@ -130,7 +130,7 @@ func (c *overHTTP) renew(ended string) {
 		return
 	}
 	for {
-		session, version := fresh.dialect.agreed()
+		session, version := fresh.dialect.current()
 		if version != "" {
 			c.dialect.adopt(session, version)
 			break
