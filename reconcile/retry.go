@@ -306,9 +306,6 @@ func waitsFor(o ledger.Operation) string {
 func (e *Engine) transmit(ctx context.Context, a *attempt) (RetryResult, error) {
 	result := RetryResult{Operation: a.rec.Operation, Read: a.read}
 	down := e.downs.of(a.k)
-	if why := down.throttled(); why != "" {
-		return result, refuse("throttled", why, "try again later")
-	}
 	free, err := down.admit(ctx)
 	if wait := new(waitError); errors.As(err, &wait) {
 		return result, refuse("throttled", wait.why, "try again later")
@@ -317,18 +314,16 @@ func (e *Engine) transmit(ctx context.Context, a *attempt) (RetryResult, error) 
 		return result, err
 	}
 	defer free()
-	if why := down.throttled(); why != "" { // it asked for a pause meanwhile
+	if why := down.throttled(); why != "" {
 		return result, refuse("throttled", why, "try again later")
 	}
-	sent, err := e.sendAndSettle(ctx, a)
-	result.Did, result.Operation, result.Attempt, result.Why = sent.Did, sent.Operation, sent.Attempt, sent.Why
-	return result, err
+	return e.sendAndSettle(ctx, a)
 }
 
 // sendAndSettle is the write in flight: from the transaction that allows it to
 // the one that says what became of it.
 func (e *Engine) sendAndSettle(ctx context.Context, a *attempt) (RetryResult, error) {
-	result := RetryResult{Operation: a.rec.Operation}
+	result := RetryResult{Operation: a.rec.Operation, Read: a.read}
 	leave, err := e.writes.enter()
 	if err != nil {
 		return result, err

@@ -2,9 +2,9 @@ package connect
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -94,24 +94,13 @@ func newRequest(ctx context.Context, q policy.HTTPRequest) (*http.Request, error
 	if err != nil {
 		return nil, err
 	}
-	if (req.URL.Scheme != "http" && req.URL.Scheme != "https") || req.URL.Host == "" {
-		return nil, fmt.Errorf("%q is not an http or https address with a host", transmit.WithoutSecrets(req.URL))
-	}
 	for name, values := range q.Header {
 		for _, v := range values {
 			req.Header.Add(name, v)
 		}
 	}
-	if host := req.Header.Get("Host"); host != "" {
-		req.Host = host
-		req.Header.Del("Host")
-	}
 	if req.Header.Get("User-Agent") == "" {
 		req.Header.Set("User-Agent", "indoubt")
-	}
-	if u := req.URL.User; u != nil && req.Header.Get("Authorization") == "" {
-		password, _ := u.Password()
-		req.SetBasicAuth(u.Username(), password)
 	}
 	return req, nil
 }
@@ -120,9 +109,7 @@ func newRequest(ctx context.Context, q policy.HTTPRequest) (*http.Request, error
 // decodes to: a small answer may be packed so as to fill the memory.
 func take(a ledger.Answer, resp *http.Response, bound int64) ledger.Answer {
 	defer resp.Body.Close()
-	if bound <= 0 {
-		bound = transmit.DefaultMaxBody
-	}
+	bound = cmp.Or(bound, transmit.DefaultMaxBody)
 	a.Status, a.Header = resp.StatusCode, resp.Header
 	body, err := io.ReadAll(&io.LimitedReader{R: resp.Body, N: bound + 1})
 	if int64(len(body)) > bound {

@@ -1,6 +1,7 @@
 package connect
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -271,9 +272,7 @@ func (c *mcpConn) explain(err error) error {
 
 // rpcAnswer is the answer in a response. A result above the bound is left out.
 func rpcAnswer(f mcpwire.Frame, bound int64) (a *ledger.RPCAnswer, cut bool) {
-	if bound <= 0 {
-		bound = transmit.DefaultMaxBody
-	}
+	bound = cmp.Or(bound, transmit.DefaultMaxBody)
 	if said, ok := f.Members["error"]; ok {
 		var e struct {
 			Code    int    `json:"code"`

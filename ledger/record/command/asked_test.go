@@ -104,7 +104,7 @@ func TestI2_ASignalThatCameBeforeTheExitWasSeen(t *testing.T) {
 		signals := make(chan os.Signal, 2)
 		signals <- syscall.SIGUSR1
 		signals <- syscall.SIGTERM
-		c := &child{signals: signals, group: procgroup.Of(0, procgroup.Scope{})}
+		c := &child{Request: Request{Signals: signals}, group: procgroup.Of(0, procgroup.Scope{})}
 		c.attend(t.Context(), exited)
 		need.That(t, c.told != "" && c.asked == syscall.SIGTERM, "told %q, asked %v", c.told, c.asked)
 	}

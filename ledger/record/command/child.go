@@ -27,20 +27,12 @@ const (
 
 // child is one wrapped command.
 type child struct {
-	argv, env      []string
-	dir            string
-	stdin          io.Reader
-	stdout, stderr io.Writer
-	grace          time.Duration
-	signals        <-chan os.Signal
-	asked          os.Signal // the last that asked this process to end
-	told           string    // the first signal that asked the command to end while it ran
-	watch          *guard
-	beside         []string // the command line of a guard
-	note           func(string)
-	attempt        string // that its processes carry; "" for a command that only reads
-	alone          bool   // this process starts nothing else
-	root           int    // this process, when it adopts every orphan of the command
+	Request           // with its placeholders filled in
+	asked   os.Signal // the last that asked this process to end
+	told    string    // the first signal that asked the command to end while it ran
+	watch   *guard
+	attempt string // that its processes carry; "" for a command that only reads
+	root    int    // this process, when it adopts every orphan of the command
 
 	until record.SendDeadline
 	beat  func(ctx context.Context) (time.Time, error) // moves the deadline; nil: there is none
@@ -65,10 +57,10 @@ func (c *child) run(ctx context.Context) (a ledger.Answer) {
 		a.Err = err
 		return a
 	}
-	c.cmd = exec.Command(c.argv[0], c.argv[1:]...)
-	c.cmd.Dir, c.cmd.Env = c.dir, c.env
+	c.cmd = exec.Command(c.Argv[0], c.Argv[1:]...)
+	c.cmd.Dir, c.cmd.Env = c.Dir, c.Env
 	procgroup.Prepare(c.cmd)
-	if c.tty = ownTerminal(c.stdin, c.stdout, c.beside); c.tty != nil {
+	if c.tty = ownTerminal(c.Stdin, c.Stdout, c.Guard); c.tty != nil {
 		c.tty.holds(c.cmd)
 		defer func() { c.tty.back(a.Signal != "" || c.stopped != nil) }()
 	}
@@ -78,8 +70,8 @@ func (c *child) run(ctx context.Context) (a ledger.Answer) {
 		return a
 	}
 	defer closeInput()
-	scope := procgroup.Scope{Attempt: c.attempt, Spare: []int{c.watch.ready(c.note)}}
-	if c.alone && procgroup.Adopt() {
+	scope := procgroup.Scope{Attempt: c.attempt, Spare: []int{c.watch.ready(c.Note)}}
+	if c.Alone && procgroup.Adopt() {
 		c.root = os.Getpid()
 		scope.Root = c.root
 	}
@@ -125,7 +117,7 @@ func (c *child) end(a *ledger.Answer) {
 	left, err := c.group.End(endPatience)
 	procgroup.Tell(a, left, err)
 	if len(left) > 0 {
-		c.note("could not be ended: process " + procgroup.List(left))
+		c.Note("could not be ended: process " + procgroup.List(left))
 	}
 }
 
@@ -191,7 +183,7 @@ func (c *child) live(l life, scope procgroup.Scope) {
 // interrupted tells of a signal that came before the command was started.
 func (c *child) interrupted() error {
 	select {
-	case c.asked = <-c.signals:
+	case c.asked = <-c.Signals:
 		return fmt.Errorf("%s before the command was started", c.asked)
 	default:
 		return nil
@@ -214,9 +206,9 @@ func (c *child) attend(ctx context.Context, exited <-chan struct{}) {
 			c.unheard()
 			return
 		case <-ctx.Done():
-			c.stop(ctx.Err(), ledger.ClassKilled, c.grace)
+			c.stop(ctx.Err(), ledger.ClassKilled, c.Grace)
 			ctx = context.WithoutCancel(ctx)
-		case s := <-c.signals:
+		case s := <-c.Signals:
 			c.hears(s)
 			switch {
 			case !c.over:
@@ -261,7 +253,7 @@ func (c *child) hears(s os.Signal) {
 func (c *child) unheard() {
 	for {
 		select {
-		case s := <-c.signals:
+		case s := <-c.Signals:
 			c.hears(s)
 		default:
 			return
@@ -287,9 +279,9 @@ func (c *child) beaten(b heartbeat) {
 		}
 	case errors.Is(b.err, ledger.ErrMoved), errors.Is(b.err, ledger.ErrNotFound), errors.Is(b.err, ledger.ErrReadOnly),
 		errors.Is(b.err, ledger.ErrCopied), errors.Is(b.err, fs.ErrNotExist):
-		c.stop(fmt.Errorf("killed: the ledger no longer lets it go on: %w", b.err), ledger.ClassDeadline, min(c.grace, c.until.Left()))
+		c.stop(fmt.Errorf("killed: the ledger no longer lets it go on: %w", b.err), ledger.ClassDeadline, min(c.Grace, c.until.Left()))
 	default:
-		c.note("heartbeat: " + b.err.Error())
+		c.Note("heartbeat: " + b.err.Error())
 	}
 }
 
@@ -300,7 +292,7 @@ func (c *child) enforce() {
 		switch left := c.until.Left(); {
 		case left <= 0:
 			c.stop(errors.New("killed: its deadline passed"), ledger.ClassDeadline, 0)
-		case left <= c.until.Margin(c.grace):
+		case left <= c.until.Margin(c.Grace):
 			c.stop(errors.New("killed: no heartbeat reached the ledger before the deadline"), ledger.ClassDeadline, left)
 		}
 	}
@@ -324,7 +316,7 @@ func (c *child) stop(why error, class ledger.ErrorClass, grace time.Duration) {
 		return
 	}
 	c.stopped, c.class, c.killAt = why, class, killAt
-	c.note(why.Error())
+	c.Note(why.Error())
 	if grace > 0 {
 		c.group.Terminate()
 	}
@@ -344,7 +336,7 @@ func (c *child) guarded() time.Time {
 	if c.beat == nil {
 		return time.Time{}
 	}
-	return time.Now().Add(c.until.Left() - c.until.Margin(c.grace)/2)
+	return time.Now().Add(c.until.Left() - c.until.Margin(c.Grace)/2)
 }
 
 // answer is what the ended command says.
@@ -361,24 +353,24 @@ func (c *child) answer(a ledger.Answer, err error) ledger.Answer {
 		a.Signal = signal
 		return a
 	}
-	if err := c.tty.neverBegan(c.argv[0]); err != nil {
+	if err := c.tty.neverBegan(c.Argv[0]); err != nil {
 		a.Sent, a.Err, a.Class = false, err, ""
 		return a
 	}
 	if a.Exited, a.Exit = true, state.ExitCode(); c.told != "" && a.Exit == 0 {
 		a.Doubt, a.Class = "it was asked to end ("+c.told+") and may have left its work half done", cmp.Or(a.Class, ledger.ClassKilled)
 	}
-	return outcome.Command(a, c.argv, c.env)
+	return outcome.Command(a, c.Argv, c.Env)
 }
 
 // input connects standard input. A file or pipe is handed over as it is, and so
 // is the terminal with which the command is in the foreground; another one is
 // copied, because a process group in the background may not read it.
 func (c *child) input() (closeInput func(), err error) {
-	if c.stdin == nil {
+	if c.Stdin == nil {
 		return func() {}, nil
 	}
-	if f, ok := c.stdin.(*os.File); ok {
+	if f, ok := c.Stdin.(*os.File); ok {
 		info, err := f.Stat()
 		if err == nil && info.Mode()&fs.ModeCharDevice == 0 || c.tty != nil || f.Name() == os.DevNull {
 			c.cmd.Stdin = f
@@ -390,7 +382,7 @@ func (c *child) input() (closeInput func(), err error) {
 		return nil, fmt.Errorf("standard input: %w", err)
 	}
 	go func() {
-		_, _ = io.Copy(w, c.stdin)
+		_, _ = io.Copy(w, c.Stdin)
 		w.Close()
 	}()
 	c.cmd.Stdin = r

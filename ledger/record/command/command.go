@@ -119,7 +119,7 @@ func Run(ctx context.Context, r *record.Recorder, req Request) (Result, error) {
 		return runRead(ctx, req, c)
 	}
 	if rule.TokenArgument && !req.TokenSent {
-		c.note("no argument of the command carries {{token}}, so no check can find its effect by that, and absence will not be proven")
+		c.Note("no argument of the command carries {{token}}, so no check can find its effect by that, and absence will not be proven")
 	}
 	watch := startGuard(req.Guard) // while the attempt is being recorded
 	defer watch.done()
@@ -128,7 +128,7 @@ func Run(ctx context.Context, r *record.Recorder, req Request) (Result, error) {
 		begun, err := r.BeginToSend(ctx, req.Request)
 		switch {
 		case err != nil && last.Recorded: // the last attempt's outcome stands
-			c.note("no further attempt: " + err.Error())
+			c.Note("no further attempt: " + err.Error())
 			return last, nil
 		case err != nil:
 			return Result{}, err
@@ -149,16 +149,16 @@ func Run(ctx context.Context, r *record.Recorder, req Request) (Result, error) {
 			return last, nil
 		}
 		if c.asked != nil {
-			c.note(fmt.Sprintf("no further attempt: %s", c.asked))
+			c.Note(fmt.Sprintf("no further attempt: %s", c.asked))
 			return last, nil
 		}
 		if !rewind(last.Ran) {
-			c.note("no further attempt: the command's input can be read only once")
+			c.Note("no further attempt: the command's input can be read only once")
 			return last, nil
 		}
-		c.note(fmt.Sprintf("attempt %d had no effect (%s); the next one in %s", res.Attempt.N, last.Outcome.Error, wait.Round(time.Millisecond)))
+		c.Note(fmt.Sprintf("attempt %d had no effect (%s); the next one in %s", res.Attempt.N, last.Outcome.Error, wait.Round(time.Millisecond)))
 		if err := rest(ctx, wait, req.Signals); err != nil {
-			c.note("no further attempt: " + err.Error())
+			c.Note("no further attempt: " + err.Error())
 			return last, nil
 		}
 		req.Key = res.Operation.Key // the same operation, also where keys are made
@@ -171,7 +171,7 @@ func Run(ctx context.Context, r *record.Recorder, req Request) (Result, error) {
 // warn says, before a command runs for the first time, why its exit code 0 may hide a failure.
 func (c *child) warn(argv []string, ran bool) {
 	if why := cmp.Or(curlHides(argv), hides(argv)); why != "" && !ran {
-		c.note(why)
+		c.Note(why)
 	}
 }
 
@@ -187,7 +187,7 @@ func runOnce(ctx context.Context, r *record.Recorder, req Request, c *child, beg
 	c.beat = func(ctx context.Context) (time.Time, error) {
 		return ledger.Heartbeat(ctx, r.Store(), res.Attempt.ID, begun.Until.Length())
 	}
-	c.argv, c.env, c.attempt = fill(req, res), environment(req, res), res.Attempt.ID
+	c.Argv, c.Env, c.attempt = fill(req, res), environment(req, res), res.Attempt.ID
 	return c.run(ctx)
 }
 
@@ -303,10 +303,9 @@ func prepare(r *record.Recorder, req *Request) (*child, error) {
 	if req.Note == nil {
 		req.Note = func(string) {}
 	}
-	return &child{
-		argv: req.Argv, dir: dir, env: req.Env, stdin: req.Stdin, stdout: req.Stdout, stderr: req.Stderr,
-		beside: req.Guard, grace: req.Grace, signals: req.Signals, alone: req.Alone, note: req.Note,
-	}, nil
+	c := &child{Request: *req}
+	c.Dir = dir
+	return c, nil
 }
 
 // carried reports what of the operation the command line itself names. What the
@@ -359,7 +358,7 @@ func environment(req Request, res ledger.BeginResult) []string {
 
 // runRead runs a command that changes nothing, without a word in the ledger.
 func runRead(ctx context.Context, req Request, c *child) (Result, error) {
-	c.argv = fill(req, ledger.BeginResult{Operation: ledger.Operation{Key: req.Key, Token: req.Token}})
+	c.Argv = fill(req, ledger.BeginResult{Operation: ledger.Operation{Key: req.Key, Token: req.Token}})
 	c.watch = startGuard(req.Guard)
 	defer c.watch.done()
 	answer := c.run(ctx)
@@ -367,7 +366,7 @@ func runRead(ctx context.Context, req Request, c *child) (Result, error) {
 	switch {
 	case !answer.Sent:
 		res.ExitCode = startCode(answer.Err)
-		c.note("not started: " + answer.Err.Error())
+		c.Note("not started: " + answer.Err.Error())
 	case !answer.Exited:
 		res.ExitCode = 128 + signalNumber(answer.Signal)
 	}
@@ -438,7 +437,7 @@ func finish(ctx context.Context, r *record.Recorder, rule record.KindRule, begun
 // checked looks once whether an attempt that has just ended in doubt landed.
 func checked(ctx context.Context, r *record.Recorder, c *child, out *Result, answer ledger.Answer) {
 	if err := r.ReadNow(ctx, out.Operation.ID); err != nil {
-		c.note(record.Unchecked(err))
+		c.Note(record.Unchecked(err))
 	}
 	rec, err := r.Store().Read(ctx, ledger.Locator{ID: out.Operation.ID})
 	if err != nil {
@@ -446,7 +445,7 @@ func checked(ctx context.Context, r *record.Recorder, c *child, out *Result, ans
 	}
 	out.Operation = rec.Operation
 	if out.ExitCode = exitCode(*out, answer); len(rec.Reads) > 0 {
-		c.note("checked: " + rec.Reads[0].Reason)
+		c.Note("checked: " + rec.Reads[0].Reason)
 	}
 }
 
@@ -458,7 +457,7 @@ func (c *child) hear() (asked <-chan struct{}, stop func()) {
 		defer close(gone)
 		for {
 			select {
-			case s := <-c.signals:
+			case s := <-c.Signals:
 				if ends(s) {
 					c.asked = s
 					close(end)

@@ -20,8 +20,8 @@ const (
 // output gives the command its ends of the pipes for what it says. started closes them
 // here, once the command has its own or could not be started.
 func (c *child) output() (started func(), err error) {
-	c.out = tee{to: c.stdout, max: outcome.MaxResult}
-	c.err = tee{to: c.stderr, max: maxStderr}
+	c.out = tee{to: c.Stdout, max: outcome.MaxResult}
+	c.err = tee{to: c.Stderr, max: maxStderr}
 	out, err := c.out.pass()
 	if err != nil {
 		return nil, err

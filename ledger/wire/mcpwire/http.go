@@ -3,7 +3,6 @@ package mcpwire
 import (
 	"bytes"
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -92,15 +91,6 @@ func Dial(ctx context.Context, address string, header http.Header) (Conn, error)
 	}
 	if c.header == nil {
 		c.header = http.Header{}
-	}
-	if u.User != nil { // a transport does not do it, as an http.Client would
-		if c.header.Get("Authorization") == "" {
-			password, _ := u.User.Password()
-			basic := base64.StdEncoding.EncodeToString([]byte(u.User.Username() + ":" + password))
-			c.header.Set("Authorization", "Basic "+basic)
-		}
-		u.User = nil
-		c.url = u.String()
 	}
 	c.ctx, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	return c, nil

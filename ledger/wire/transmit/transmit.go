@@ -13,6 +13,7 @@
 package transmit
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -62,11 +63,7 @@ func (s *Sender) Send(req *http.Request, l Limits) ledger.Answer {
 	if reply == nil {
 		return a
 	}
-	bound := l.MaxBody
-	if bound <= 0 {
-		bound = DefaultMaxBody
-	}
-	_, _ = io.CopyN(io.Discard, reply, bound+1)
+	_, _ = io.CopyN(io.Discard, reply, reply.keep+1)
 	return reply.Answer()
 }
 
@@ -84,6 +81,10 @@ func (s *Sender) Open(req *http.Request, l Limits) (*Reply, ledger.Answer) {
 		GotConn: func(httptrace.GotConnInfo) { g.arm() },
 	}))
 	req.GetBody = nil
+	if u := req.URL.User; u != nil && req.Header.Get("Authorization") == "" { // a transport does not do it, as an http.Client would
+		password, _ := u.Password()
+		req.SetBasicAuth(u.Username(), password)
+	}
 	if Past(l.Deadline) {
 		life.end()
 		return nil, Failed(a, ErrPastDeadline)
@@ -97,10 +98,7 @@ func (s *Sender) Open(req *http.Request, l Limits) (*Reply, ledger.Answer) {
 	}
 	a.Sent, a.Status, a.Header = true, resp.StatusCode, resp.Header // it was answered, so it was sent
 	a.Unframed = resp.ContentLength < 0 && len(resp.TransferEncoding) == 0 && req.Method != http.MethodHead
-	r := &Reply{Response: resp, answer: a, sent: g, life: life, keep: l.MaxBody}
-	if r.keep <= 0 {
-		r.keep = DefaultMaxBody
-	}
+	r := &Reply{Response: resp, answer: a, sent: g, life: life, keep: cmp.Or(max(l.MaxBody, 0), DefaultMaxBody)}
 	if resp.StatusCode < 200 { // 101, which was not asked for and has no end, or what is no status
 		r.finish(fmt.Errorf("the server ended with the status %d, which is no answer", resp.StatusCode))
 	}
