@@ -165,7 +165,7 @@ func (w *pruning) next(tx Tx, p ledger.Prune) (b batch, err error) {
 	of := map[string][]string{}
 	for _, e := range events {
 		of[e.get("op")] = append(of[e.get("op")], e.json())
-		if e.get("lost_at") == "0" && e.get("about") == `""` { // else outages and runs are asked of it
+		if e.get("lost_at") == "" && e.get("about") == "" { // else outages and runs are asked of it
 			b.events = append(b.events, int64(digits(e.get("seq"))))
 		}
 	}
@@ -338,7 +338,7 @@ func (*Store) Forget(path string, ids []string) error {
 	return w.end()
 }
 
-// wholly reads the rows of a table, in the order of their numbers, as they are.
+// wholly reads the rows of a table, in the order of their numbers, but for what is empty in them.
 func (*pruning) wholly(tx Tx, table, where string, args []any) ([]object, error) {
 	names, err := Collect(tx, word, `{columns}`, table)
 	if err != nil {
@@ -354,11 +354,13 @@ func (*pruning) wholly(tx Tx, table, where string, args []any) ([]object, error)
 	return Collect(tx, func(rows Rows) (o object, err error) {
 		row, err := scan(rows)
 		for i, v := range row {
-			text, is := v.(string)
-			if !is || !isJSON[names[i]] {
-				text = string(ledger.EncodeJSON(v))
+			switch text, is := v.(string); {
+			case v == nil, v == int64(0), v == "":
+			case is && isJSON[names[i]]:
+				o = append(o, field{names[i], text})
+			default:
+				o = append(o, field{names[i], string(ledger.EncodeJSON(v))})
 			}
-			o = append(o, field{names[i], text})
 		}
 		return o, err
 	}, `SELECT `+strings.Join(selected, ", ")+` FROM `+table+` WHERE `+where+` ORDER BY seq`, args...)
