@@ -290,7 +290,7 @@ func TestEveryActSaysWhyItIsOff(t *testing.T) {
 		b.keys(key).shows(key+" is off: ", want)
 	}
 	b.keys("3")
-	for key, want := range map[string]string{"C": "in flight until", "R": "in flight until", "U": "nothing to undo", "P": "in flight"} {
+	for key, want := range map[string]string{"C": "in flight until", "R": "in flight until", "U": "in flight until", "P": "in flight"} {
 		b.keys(key).shows(key+" is off: ", want)
 	}
 }

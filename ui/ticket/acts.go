@@ -14,116 +14,54 @@ const (
 // Off says why a verb cannot be done about the operation as it stands; empty where
 // it can.
 func (t Ticket) Off(verb ledger.Verb) safe.Text {
-	r := refusal{t}
-	switch verb {
-	case ledger.VerbConfirm, ledger.VerbDeny:
-		return r.settling()
-	case ledger.VerbAbandon:
-		return r.abandon()
-	case ledger.VerbPark:
-		return r.park()
-	case ledger.VerbUndo:
-		return r.undo()
-	case Retry:
-		return r.retry()
-	case Check:
-		return r.check()
-	case ledger.VerbAck:
-		switch {
-		case t.Row.Conflict == ledger.NoConflict:
-			return safe.Say("no conflict: nothing to deal with")
-		case t.State() == ledger.Pending:
-			return safe.Say("in flight until %s: its own answer comes first", t.at(t.Row.DeadlineAt))
-		}
-	}
-	return safe.Text{}
-}
-
-// refusal says of each verb why the ticket does not allow it; empty where it does.
-type refusal struct{ Ticket }
-
-func (r refusal) settling() safe.Text {
-	switch state := r.State(); state {
-	case ledger.Uncertain:
-		return safe.Text{}
-	case ledger.Pending:
-		return safe.Say("in flight until %s: its own answer comes first", r.at(r.Row.DeadlineAt))
-	case ledger.Abandoned:
-		return r.left()
-	default:
-		who, _, _ := Settled(r.Ticket)
+	state := t.State()
+	settles := verb == ledger.VerbConfirm || verb == ledger.VerbDeny
+	who, _, _ := Settled(t)
+	switch {
+	case verb == Check && !t.Facts.unasked(t.Kind()).Empty():
+		return t.Facts.unasked(t.Kind())
+	case verb == ledger.VerbAck && t.Row.Conflict == ledger.NoConflict:
+		return safe.Say("no conflict: nothing to deal with")
+	case state == ledger.Pending && verb != ledger.VerbNote:
+		return safe.Say("in flight until %s: its own answer comes first", t.at(t.Row.DeadlineAt))
+	case state == ledger.Abandoned && (settles || verb == Retry || verb == ledger.VerbAbandon):
+		return safe.Say("abandoned by %s. U restores it first", Who(who))
+	case settles && state != ledger.Uncertain:
 		return safe.Say("settled: %s, by %s. U puts it back in doubt first", State(state), Who(who))
-	}
-}
-
-// left says who abandoned it, and how it is taken up again.
-func (r refusal) left() safe.Text {
-	who, _, _ := Settled(r.Ticket)
-	return safe.Say("abandoned by %s. U restores it first", Who(who))
-}
-
-func (r refusal) abandon() safe.Text {
-	switch r.State() {
-	case ledger.Pending:
-		return safe.Say("an attempt is in flight until %s", r.at(r.Row.DeadlineAt))
-	case ledger.Committed:
+	case verb == ledger.VerbAbandon && state == ledger.Committed:
 		return safe.Say("it landed: there is nothing to abandon")
-	case ledger.Abandoned:
-		return safe.Say("it is abandoned already, by %s", Who(r.Row.Actor))
-	}
-	return safe.Text{}
-}
-
-func (r refusal) park() safe.Text {
-	switch state := r.State(); {
-	case state == ledger.Pending:
-		return safe.Say("in flight until %s", r.at(r.Row.DeadlineAt))
-	case r.Row.Conflict == ledger.NoConflict && (state == ledger.Committed || state == ledger.Abandoned):
+	case verb == ledger.VerbPark && t.Row.Conflict == ledger.NoConflict && (state == ledger.Committed || state == ledger.Abandoned):
 		return safe.Say("settled: it is out of the way already")
-	}
-	return safe.Text{}
-}
-
-func (r refusal) undo() safe.Text {
-	switch r.State() {
-	case ledger.Uncertain:
+	case verb == ledger.VerbUndo && state == ledger.Uncertain:
 		return safe.Say("nothing to undo: it is in doubt")
-	case ledger.Pending:
-		return safe.Say("nothing to undo: an attempt is in flight until %s", r.at(r.Row.DeadlineAt))
-	}
-	if moved := r.Record.Operation.Moved; moved != "" {
-		return safe.Say("its history was moved to %s", moved)
+	case verb == ledger.VerbUndo && t.Record.Operation.Moved != "":
+		return safe.Say("its history was moved to %s", t.Record.Operation.Moved)
+	case verb == Retry:
+		return t.offRetry()
 	}
 	return safe.Text{}
 }
 
-func (r refusal) retry() safe.Text {
-	o := &r.Record.Operation
-	switch r.State() {
-	case ledger.Pending:
-		return safe.Say("an attempt is in flight until %s", r.at(o.DeadlineAt))
-	case ledger.Committed:
-		return safe.Say("it landed: sending again would do it twice")
-	case ledger.Abandoned:
-		return r.left()
+// unasked says why no check of this kind can be made; empty where one can.
+func (f Facts) unasked(kind safe.Text) safe.Text {
+	switch {
+	case f.Unasked != "":
+		return safe.Say("no check is possible: %s", f.Unasked)
+	case !f.HasRead:
+		return safe.Say("no check: the policy has no `read` for %s", kind)
 	}
-	if gone := o.Gone(); gone != "" {
+	return safe.Text{}
+}
+
+func (t Ticket) offRetry() safe.Text {
+	if t.State() == ledger.Committed {
+		return safe.Say("it landed: sending again would do it twice")
+	}
+	if gone := t.Record.Operation.Gone(); gone != "" {
 		return safe.Say("%s: what it says is not kept", gone)
 	}
-	if h := r.Record.HeldBy(); h != nil {
+	if h := t.Record.HeldBy(); h != nil {
 		return safe.Say("held by %s: %s. H releases", Who(h.Actor.Name), h.Reason)
-	}
-	return safe.Text{}
-}
-
-func (r refusal) check() safe.Text {
-	switch {
-	case r.Facts.Unasked != "":
-		return safe.Say("no check is possible: %s", r.Facts.Unasked)
-	case !r.Facts.HasRead:
-		return safe.Say("no check: the policy has no `read` for %s", r.Kind())
-	case r.State() == ledger.Pending:
-		return safe.Say("in flight until %s", r.at(r.Record.Operation.DeadlineAt))
 	}
 	return safe.Text{}
 }
