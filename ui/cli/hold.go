@@ -125,23 +125,19 @@ func (c holdCommand) hold(ctx context.Context, scope ledger.HoldScope, flags *de
 		}
 	}
 	h := ledger.Hold{Scope: scope, Kinds: kinds, Actor: run.actor, Reason: flags.reason, Until: ends, ChangeID: run.Record.ChangeID(run.Items[0])}
-	standing, err := standing(ctx, s, scope, now)
+	holds, err := s.Holds(ctx, now)
 	if err != nil {
 		return err
 	}
-	effect := effectCreated
-	if standing != nil {
-		effect = effectUpdated
+	effect, would := effectCreated, effectWouldCreate
+	standing := slices.IndexFunc(holds, func(h ledger.Hold) bool { return h.Scope == scope })
+	if standing >= 0 {
+		effect, would = effectUpdated, effectWouldUpdate
 	}
 	if flags.dryRun {
-		if effect == effectCreated {
-			effect = effectWouldCreate
-		} else {
-			effect = effectWouldUpdate
-		}
-		return c.done(effect, holdJSON(h), func(w *safe.Writer) { w.Println("would hold " + string(scope)) })
+		return c.done(would, holdJSON(h), func(w *safe.Writer) { w.Println("would hold " + string(scope)) })
 	}
-	if run.Record.Done() > 0 || standing != nil && standing.ChangeID == h.ChangeID {
+	if run.Record.Done() > 0 || standing >= 0 && holds[standing].ChangeID == h.ChangeID {
 		effect = effectNoop
 	} else if err := s.Hold(ctx, h); err != nil {
 		return err
@@ -258,18 +254,4 @@ func (c holdCommand) scoped(ctx context.Context, verb string, args []string, nee
 		return nil, nil, err
 	}
 	return s, run, run.begin(ctx, args, []ledger.RunItem{{OperationID: args[0]}}, "", func(context.Context, ledger.RunItem, string) act.Outcome { return act.Decided(nil) })
-}
-
-// standing is the hold on exactly this scope, or nil.
-func standing(ctx context.Context, s ledger.Holds, scope ledger.HoldScope, now time.Time) (*ledger.Hold, error) {
-	holds, err := s.Holds(ctx, now)
-	if err != nil {
-		return nil, err
-	}
-	for i := range holds {
-		if holds[i].Scope == scope {
-			return &holds[i], nil
-		}
-	}
-	return nil, nil
 }

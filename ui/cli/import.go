@@ -82,8 +82,7 @@ type importing struct {
 	mapping  *mapping.Mapping
 	policy   *policy.Policy
 	recorder *record.Recorder
-	held     []*importRow    // until all were read
-	batch    []*importRow    // taken over at once
+	rows     []*importRow
 	seen     map[string]bool // of the batch; of all when nothing is recorded
 	done     importJSON
 	bad      *failure // the first bad row
@@ -123,22 +122,16 @@ func (c *importing) run(ctx context.Context, files []string) (err error) {
 			return c.ended(ctx, err)
 		}
 	}
-	return c.ended(ctx, c.release(ctx))
-}
-
-// release takes over the rows that were held until the last one was read: where one is bad,
-// nothing is imported.
-func (c *importing) release(ctx context.Context) error {
 	if c.bad != nil && !c.skipBad {
 		c.bad.Hint = strings.TrimPrefix(c.bad.Hint+"\nnothing was imported; mend it, or leave out what is bad: --skip-bad", "\n")
-		return c.bad
+		return c.ended(ctx, c.bad)
 	}
-	for _, row := range c.held {
-		if err := c.take(ctx, row); err != nil {
-			return err
+	for batch := range slices.Chunk(c.rows, importBatch) {
+		if err := c.take(ctx, batch); err != nil {
+			return c.ended(ctx, err)
 		}
 	}
-	return c.flush(ctx)
+	return c.ended(ctx, nil)
 }
 
 // read reads the rows of one file.
@@ -165,10 +158,8 @@ func (c *importing) read(ctx context.Context, file string) error {
 			c.refuse(place, bad.Message, bad.Hint)
 		case skip:
 			c.done.LeftOut++
-		case c.skipBad:
-			return c.take(ctx, c.rowOf(place, op))
 		default:
-			c.held = append(c.held, c.rowOf(place, op))
+			c.rows = append(c.rows, c.rowOf(place, op))
 		}
 		return ctx.Err()
 	})
@@ -194,20 +185,10 @@ func (c *importing) refuse(place, message, hint string) {
 	}
 }
 
-// take takes over a row with others.
-func (c *importing) take(ctx context.Context, row *importRow) error {
-	if c.batch = append(c.batch, row); len(c.batch) < importBatch {
-		return nil
-	}
-	return c.flush(ctx)
-}
-
-// flush takes over the rows of the batch. What is recorded already is looked for in one
-// go, so that an import which is given again comes quickly to what is new. One that was
-// begun when an import was killed is ended.
-func (c *importing) flush(ctx context.Context) error {
-	batch := c.batch
-	c.batch = nil
+// take takes over rows. What is recorded already is looked for in one go, so that an
+// import which is given again comes quickly to what is new. One that was begun when an
+// import was killed is ended.
+func (c *importing) take(ctx context.Context, batch []*importRow) error {
 	known, err := c.recorder.Store().Records(ctx, each(batch, func(row *importRow) string { return row.past.ID }))
 	if err != nil {
 		return err

@@ -116,7 +116,11 @@ func writeMetrics(ctx context.Context, m *exposition, s ledger.Store, engine *re
 		}
 	}
 	m.family("indoubt_list", "gauge", "Operations by where they stand in the console.")
-	for _, l := range listed(counts) {
+	for _, l := range []struct {
+		name string
+		n    int
+	}{{"needs_you", counts.NeedsYou}, {"checking", counts.Checking}, {"in_flight", counts.InFlight}, {"settled", counts.Settled},
+		{"all", counts.All}, {"parked", counts.Parked}, {"conflicts", counts.Conflicts}} {
 		m.sample(float64(l.n), "list", l.name)
 	}
 	m.family("indoubt_duplicates_open", "gauge", "Operations known to have landed twice and not dealt with yet.")
@@ -261,15 +265,4 @@ func (m *exposition) printf(format string, args ...any) {
 	if m.err == nil {
 		_, m.err = fmt.Fprintf(m.w, format, args...)
 	}
-}
-
-type listCount struct {
-	name string
-	n    int
-}
-
-// listed are the console's lists with their counts.
-func listed(c ledger.Counts) []listCount {
-	return []listCount{{"needs_you", c.NeedsYou}, {"checking", c.Checking}, {"in_flight", c.InFlight}, {"settled", c.Settled},
-		{"all", c.All}, {"parked", c.Parked}, {"conflicts", c.Conflicts}}
 }
