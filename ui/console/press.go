@@ -36,7 +36,7 @@ func (m *Root) press(msg tea.KeyPressMsg) tea.Cmd {
 	if m.Now.Sub(m.feed.LastKey) >= m.asking.hush {
 		m.asking.hush = 0
 	}
-	m.feed.LastKey, m.lastName = m.Now, name
+	m.feed.LastKey, m.lastName, m.table.ToEnd = m.Now, name, false
 	if m.toast.key {
 		m.toast.until = m.Now
 	}
@@ -140,12 +140,13 @@ func (m *Root) move(n int) tea.Cmd {
 		m.scrolled = max(m.scrolled+n, 0)
 		return nil
 	}
+	m.table.ToEnd = n == theLast
 	m.table.MoveBy(n)
-	if after := m.table.More(); after != "" {
-		return m.feed.More(after)
-	}
-	return nil
+	return m.feed.More(m.table.More())
 }
+
+// theLast is as far down as the list goes.
+const theLast = 1 << 30
 
 // notch is how many lines one step of the wheel moves.
 const notch = 3

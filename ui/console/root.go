@@ -264,7 +264,7 @@ func (m *Root) hear(news feed.News) tea.Cmd {
 		return m.feed.Restart()
 	}
 	if news.More != nil {
-		m.table.Extend(news.More.Rows, news.More.Next)
+		m.table.Extend(news.More.Rows, news.More.Next, m.Now)
 	}
 	if o := m.feed.Outage(m.outage.ID); o != nil && news.Page != nil {
 		m.outage.Take(&m.feed.Snapshot, o, m.Now)
@@ -283,10 +283,14 @@ func (m *Root) hear(news feed.News) tea.Cmd {
 			return safe.Say("now %s, last changed %s by %s", ticket.State(r.StateAt(m.Now)), m.Moment(r.UpdatedAt), ticket.Who(r.Actor))
 		})
 	}
+	var cmd tea.Cmd
 	if news.Page != nil {
-		return renew(m)
+		cmd = renew(m)
 	}
-	return nil
+	if m.table.ToEnd {
+		cmd = tea.Batch(cmd, m.feed.More(m.table.More()))
+	}
+	return cmd
 }
 
 // tick comes once a second while something on the screen counts seconds, and

@@ -276,9 +276,9 @@ func (f *Feed) Restart() tea.Cmd {
 	return f.Reload()
 }
 
-// More reads the page after the last row read.
+// More reads the page after the last row read, if there is one.
 func (f *Feed) More(after string) tea.Cmd {
-	if f.extending || f.loading || f.Search.Unfinished() {
+	if after == "" || f.extending || f.loading || f.Search.Unfinished() {
 		return nil
 	}
 	if f.Search.long {

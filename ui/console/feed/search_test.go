@@ -79,7 +79,7 @@ func (f *follower) step() bool {
 		news, next := f.feed.Update(cmd())
 		need.Must(f.t, f.feed.Lost == nil, "%v", f.feed.Lost)
 		if news.More != nil {
-			f.table.Extend(news.More.Rows, news.More.Next)
+			f.table.Extend(news.More.Rows, news.More.Next, time.Now())
 		}
 		if news.Page != nil {
 			f.table.Take(news.Page, false, f.feed.Now)

@@ -2,18 +2,21 @@ package table
 
 import (
 	"slices"
+	"time"
 
 	"indoubt/ledger"
 	"indoubt/ui/console/feed"
 )
 
 // Extend appends a further page, to the order that waits too.
-func (l *Table) Extend(rows []feed.Row, next string) {
+func (l *Table) Extend(rows []feed.Row, next string, now time.Time) {
 	l.Items = without(l.Items, rows)
 	if l.waiting != nil {
 		l.waiting = without(l.waiting, rows)
 	}
-	l.Next, l.waitingNext = next, next
+	if l.Next, l.waitingNext = next, next; l.ToEnd {
+		l.underHand(now, func() { l.MoveTo(len(l.Items) - 1) })
+	}
 }
 
 // without are rows, and those of more that are not among them.

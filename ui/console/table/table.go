@@ -42,6 +42,7 @@ type list struct {
 	Anchor string // where a range began
 	Next   string // cursor of the page after the last row loaded
 	Read   bool   // the ledger was read once
+	ToEnd  bool   // the cursor goes on to the last row, of which the page is not read yet
 	Placed bool   // a person has put the cursor where it is
 	News   int    // rows that wait to come in
 
