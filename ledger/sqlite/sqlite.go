@@ -15,7 +15,6 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/adrg/xdg"
 
@@ -106,6 +105,3 @@ func (s *handle) close() error {
 	}
 	return errors.Join(s.disconnect(), s.notifier.close())
 }
-
-// now is the wall's time.
-func (s *handle) now() time.Time { return s.moment().Wall }

@@ -266,3 +266,6 @@ func TestThoseWhoWriteAtOnceShareOneSync(t *testing.T) {
 	}
 	need.That(t, fewest == 1, "64 callers took %d transactions at least", fewest)
 }
+
+// now is the wall's time.
+func (s *handle) now() time.Time { return s.moment().Wall }

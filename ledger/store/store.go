@@ -35,15 +35,11 @@
 // tree are events only, a heartbeat and a delivery columns only. A run is an event about run:ID, a
 // hold's actor is in its event, the last step of the clock is the newest event about clock.
 //
-// # What is not as it will be
+// # What is left to the program
 //
-//   - Attempt ids are the caller's, so that ev has an index of them; with ids that are ID.N it goes.
-//   - A check that tells nothing new is an event each time (verb look, no line of the history).
-//   - The price of an operation is written with each change where it comes into doubt, for rules
-//     schedule checks. An outage is summed up in Go.
-//   - Tokens are not unique, and no safe_until stands in op: that a repeat is safe is the program's
-//     word (facts.basis). A permission's time is judged by the clock of who consumes it.
-//   - What was moved to a file has no attempts: rules must know that before anything is pruned.
+// Tokens are not unique, and no column says until when a repeat is safe: that is in the events
+// (facts.basis). A permission's time is judged by the clock of who consumes it. A check that tells
+// nothing new is an event each time (verb look, which is no line of the history).
 package store
 
 import (

@@ -31,7 +31,7 @@ func TestDecidingVerbs(t *testing.T) {
 		t.Errorf("two receipts: %+v", o)
 	}
 	b.want(2, "ack", b.at(4), "--reason", "refunded")
-	b.want(0, "ack", b.at(4), "--reason", "refunded", "--reference", "re_1")
+	b.want(0, "ack", b.at(4), "--truth", "taken_back", "--reference", "re_1")
 	b.want(0, "park", b.at(5), "--until", "2h")
 	if until := b.rec(5).Operation.ParkedUntil; !until.Equal(b.now.Add(2 * time.Hour)) {
 		t.Errorf("parked until %s", until)

@@ -45,8 +45,7 @@ wrong) by what is true of it, which settles it:
 
 landed_once needs no reason where a check found exactly one effect of what was
 recorded as not landed, and no send was allowed since. It covers the receipts
-known now, no later ones. --reference alone means taken_back, --receipt alone
-landed_once.`,
+known now, no later ones.`,
 		"  indoubt ack 0198c1de-7a3b@5 --truth taken_back --reference re_771\n  indoubt ack 0198c1de-7a3b@5 --truth landed_once",
 		needs{version: true}, withTruth},
 	{ledger.VerbPark, "Take it out of the way for a while, without deciding",
@@ -135,13 +134,7 @@ func withTruth(a *app, cmd *cobra.Command, d *decideFlags) func([]string) error 
 // truth is what was said to be true, or is asked for at a terminal.
 func (a *app) truth(flags decideFlags) (ledger.Truth, error) {
 	said := ledger.Truth(flags.truth)
-	switch {
-	case said != "":
-	case flags.reference != "":
-		said = ledger.TakenBack
-	case len(flags.receipts) > 0:
-		said = ledger.LandedOnce
-	case a.terminal():
+	if said == "" && a.terminal() {
 		question := ""
 		for i, t := range ledger.Truths {
 			question += fmt.Sprintf("  %d  %s\n", i+1, t.Words())

@@ -290,7 +290,7 @@ func TestI11_NoHostileByteReachesATerminal(t *testing.T) {
 		"retry":   {{at(11), "--dry-run"}, with(at(11), "--dry-run"), with(at(11)), with(at(12)), with(at(3))},
 		"abandon": {with(at(10), "--dry-run"), with(at(10))},
 		"redact":  {with(at(4), "--dry-run", "--key"), with(at(4)), with(at(3), "--yes"), with(at(8), "--yes"), with(hostile)},
-		"ack":     {with(at(1), "--reference", hostile)},
+		"ack":     {with(at(1), "--truth", "taken_back", "--reference", hostile)},
 		"park":    {with(at(8), "--until", "2h"), {at(8), "--until", hostile}},
 		"undo":    {with(at(2)), with(at(13))},
 		"note":    {with(at(2))},

@@ -75,7 +75,7 @@ func (t Ticket) HowTo() []safe.Text {
 		case t.State() == ledger.Pending:
 			return nil
 		case t.Record.OpenGrant() != nil:
-			return []safe.Text{say("it may send once when it asks next; whatever is written here before takes that back")}
+			return []safe.Text{say("it may send once when it asks next; a decision here before takes that back")}
 		}
 		return []safe.Text{say("checks go on by themselves; deciding now would be a guess")}
 	}
