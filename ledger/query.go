@@ -188,6 +188,12 @@ type Counts struct {
 	ByState                                  map[State]int
 }
 
+// In is how many stand in a list.
+func (c Counts) In(tab Tab) int {
+	return map[Tab]int{TabNeedsYou: c.NeedsYou, TabChecking: c.Checking, TabInFlight: c.InFlight, TabSettled: c.Settled,
+		TabParked: c.Parked, TabAll: c.All}[tab]
+}
+
 // Needing is what stands in TabNeedsYou.
 type Needing struct {
 	NeedsYou  int     `json:"needs_you"`

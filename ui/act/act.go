@@ -77,7 +77,8 @@ func New(store ledger.Runs, record ledger.DecisionRun, items []ledger.RunItem, s
 // Resume drives a run of the ledger that waits, is paused, has stopped or was
 // broken off: a person decides that it goes on.
 func Resume(store ledger.Runs, record ledger.DecisionRun, actor ledger.Actor, step Step) *Run {
-	return &Run{Account: Account{Record: record}, store: store, actor: actor, holder: ledger.NewID(), step: step, driving: true, decided: true}
+	return &Run{Account: Account{Record: record}, store: store, actor: actor, holder: ledger.NewID(), step: step,
+		driving: true, decided: true}
 }
 
 // Begin writes the run down before its first change. One that was given before is

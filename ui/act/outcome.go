@@ -33,9 +33,10 @@ func (h Hands) Step(run ledger.DecisionRun) Step {
 		if run.Sends() {
 			return h.send(ctx, run, it, change)
 		}
-		_, err := ledger.Decide(ctx, h.Store, ledger.Decision{ChangeID: change, ID: it.OperationID, Version: it.Version, Verb: ledger.Verb(run.Verb), Reason: run.Terms.Reason,
-			Actor: h.Actor, Receipts: run.Terms.Receipts, Reference: run.Terms.Reference, Truth: run.Terms.Truth, Until: run.Terms.Until,
-			Key: run.Terms.Key, Looks: h.Looks(it.Kind)})
+		terms := run.Terms
+		_, err := ledger.Decide(ctx, h.Store, ledger.Decision{ChangeID: change, ID: it.OperationID, Version: it.Version,
+			Verb: ledger.Verb(run.Verb), Reason: terms.Reason, Actor: h.Actor, Receipts: terms.Receipts, Reference: terms.Reference,
+			Truth: terms.Truth, Until: terms.Until, Key: terms.Key, Looks: h.Looks(it.Kind)})
 		return Decided(err)
 	}
 }
@@ -45,8 +46,8 @@ func (h Hands) send(ctx context.Context, run ledger.DecisionRun, it ledger.RunIt
 	if h.Engine == nil {
 		return Outcome{Left: errors.New("nothing can be sent from here")}
 	}
-	q := reconcile.RetryRequest{ID: it.OperationID, Version: it.Version, Basis: it.Basis, Reason: run.Terms.Reason, Actor: h.Actor, ChangeID: change,
-		Showing: reconcile.Shown(it.Request)}
+	q := reconcile.RetryRequest{ID: it.OperationID, Version: it.Version, Basis: it.Basis, Reason: run.Terms.Reason,
+		Actor: h.Actor, ChangeID: change, Showing: reconcile.Shown(it.Request)}
 	if it.Request == "" || it.Basis == "" || it.Basis == ledger.BasisRiskAccepted {
 		return Outcome{Came: ledger.CameSkipped, Word: "without proof: by itself only"}
 	}

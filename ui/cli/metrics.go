@@ -116,13 +116,10 @@ func writeMetrics(ctx context.Context, m *exposition, s ledger.Store, engine *re
 		}
 	}
 	m.family("indoubt_list", "gauge", "Operations by where they stand in the console.")
-	for _, l := range []struct {
-		name string
-		n    int
-	}{{"needs_you", counts.NeedsYou}, {"checking", counts.Checking}, {"in_flight", counts.InFlight}, {"settled", counts.Settled},
-		{"all", counts.All}, {"parked", counts.Parked}, {"conflicts", counts.Conflicts}} {
-		m.sample(float64(l.n), "list", l.name)
+	for _, tab := range append(slices.Clone(openTabs), ledger.TabSettled, ledger.TabAll) {
+		m.sample(float64(counts.In(tab)), "list", string(tab))
 	}
+	m.sample(float64(counts.Conflicts), "list", "conflicts")
 	m.family("indoubt_duplicates_open", "gauge", "Operations known to have landed twice and not dealt with yet.")
 	m.sample(float64(counts.Twice))
 	if err := outageMetrics(ctx, m, s, now); err != nil {

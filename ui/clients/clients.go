@@ -25,13 +25,14 @@ type System struct {
 // Places are the configuration files that a client reads: the project's first, then the
 // person's. ok is false for a client that is not known.
 func (s System) Places(client string) (paths []string, ok bool) {
+	in := filepath.Join
 	switch client {
 	case "claude": // Claude Code's project and own file, and Claude Desktop's
-		return []string{filepath.Join(s.Dir, ".mcp.json"), filepath.Join(s.Home, ".claude.json"), s.of("Claude", "claude_desktop_config.json")}, true
+		return []string{in(s.Dir, ".mcp.json"), in(s.Home, ".claude.json"), s.of("Claude", "claude_desktop_config.json")}, true
 	case "cursor":
-		return []string{filepath.Join(s.Dir, ".cursor", "mcp.json"), filepath.Join(s.Home, ".cursor", "mcp.json")}, true
+		return []string{in(s.Dir, ".cursor", "mcp.json"), in(s.Home, ".cursor", "mcp.json")}, true
 	case "code":
-		return []string{filepath.Join(s.Dir, ".vscode", "mcp.json"), s.of("Code", "User", "mcp.json"), s.of("Code - Insiders", "User", "mcp.json")}, true
+		return []string{in(s.Dir, ".vscode", "mcp.json"), s.of("Code", "User", "mcp.json"), s.of("Code - Insiders", "User", "mcp.json")}, true
 	}
 	return nil, false
 }

@@ -241,8 +241,8 @@ func (s *Server) prepend(words []string) udiff.Edit {
 	m := s.members["args"]
 	if m == nil {
 		command := s.members["command"]
-		at := s.from + command.Value.EndOffset
-		return udiff.Edit{Start: at, End: at, New: "," + cmp.Or(blank(command.Name.BeforeExtra), " ") + `"args": [` + allQuoted(words) + "]"}
+		at, gap := s.from+command.Value.EndOffset, cmp.Or(blank(command.Name.BeforeExtra), " ")
+		return udiff.Edit{Start: at, End: at, New: "," + gap + `"args": [` + allQuoted(words) + "]"}
 	}
 	list := m.Value.Value.(*hujson.Array)
 	if len(list.Elements) == 0 {

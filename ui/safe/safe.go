@@ -113,7 +113,8 @@ var jsonRune = lazyregexp.New(`\\\\|(?:\\u[0-9a-fA-F]{4})+`)
 func JSON(line string) Text {
 	return Exact(jsonRune.ReplaceAllStringFunc(line, func(escaped string) string {
 		var text string
-		if escaped[1] != 'u' || json.Unmarshal([]byte(`"`+escaped+`"`), &text) != nil || Of(text).s != text || strings.ContainsAny(text, "\"\\\ufffd") {
+		if escaped[1] != 'u' || json.Unmarshal([]byte(`"`+escaped+`"`), &text) != nil ||
+			Of(text).s != text || strings.ContainsAny(text, "\"\\\ufffd") {
 			return escaped
 		}
 		return text

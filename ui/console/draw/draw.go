@@ -143,7 +143,8 @@ func (c palette) paints() Paints {
 		}
 		return paintOf(style)
 	}
-	return Paints{on(c.text, false), on(c.text, true), on(c.faint, false), on(c.accent, false), on(c.good, false), on(c.warn, false), on(c.bad, true)}
+	return Paints{on(c.text, false), on(c.text, true), on(c.faint, false), on(c.accent, false), on(c.good, false),
+		on(c.warn, false), on(c.bad, true)}
 }
 
 // PickTheme turns what was asked for and what is known of the terminal into

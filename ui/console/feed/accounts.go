@@ -64,13 +64,14 @@ func (msg *Looked) readConcerned(ctx context.Context, store ledger.Store) (err e
 
 // recall takes the accounts of the look before and marks those to read again.
 func (msg *Looked) recall() {
-	b, c := msg.before, msg.counts
+	b, c, was := msg.before, msg.counts, msg.before.counts
 	msg.accounts, msg.before.accounts = map[string]account{}, maps.Clone(b.accounts)
 	if msg.since == "" || b.ledger != msg.info.ID {
 		msg.before.accounts, msg.before.figures = nil, nil
 		return
 	}
-	clock := msg.events == 0 && (c.Needing != b.counts.Needing || c.Checking != b.counts.Checking || c.InFlight != b.counts.InFlight || c.Parked != b.counts.Parked)
+	clock := msg.events == 0 &&
+		(c.Needing != was.Needing || c.Checking != was.Checking || c.InFlight != was.InFlight || c.Parked != was.Parked)
 	all := clock || msg.events > 0 && !msg.whole || !sameHolds(b.holds, msg.holds) || !sameRuns(b.runs, msg.runs)
 	if all {
 		msg.before.figures = nil
@@ -225,7 +226,8 @@ func (msg *Looked) candidates() []ledger.Outage {
 		open := in.Unsettled()
 		_, known := msg.before.accounts[in.ID]
 		ours := len(msg.Filter.Terms) > 0 && (named(msg.Filter, in) || about(msg.Filter, in))
-		return [5]int{yes[ours], yes[open.N > 0 && in.PhaseAt(msg.took) == ledger.PhaseGrowing], -math.Ilogb(1 + math.Abs(open.Miss)), -math.Ilogb(1 + float64(open.N)), yes[known]}
+		growing := open.N > 0 && in.PhaseAt(msg.took) == ledger.PhaseGrowing
+		return [5]int{yes[ours], yes[growing], -math.Ilogb(1 + math.Abs(open.Miss)), -math.Ilogb(1 + float64(open.N)), yes[known]}
 	}
 	ranks := make(map[string][5]int, len(list))
 	for _, in := range list {

@@ -94,9 +94,13 @@ func (f *Feed) Outdated(id string) {
 // stale marks details of rows that are not as they were when these were read.
 func (f *Feed) stale(rows []Row) {
 	for _, r := range rows {
-		if b := f.briefs[r.ID]; b != nil && (b.ticket.Row.Version != r.Row.Version || b.stored.Reads != r.Row.Pricing.Reads || b.stored.Digest != r.Row.Pricing.Digest || b.ticket.Row.Overtaken != r.Row.Overtaken) {
-			b.old = true
+		b, price := f.briefs[r.ID], r.Row.Pricing
+		if b == nil {
+			continue
 		}
+		is := b.ticket.Row
+		b.old = b.old || is.Version != r.Row.Version || is.Overtaken != r.Row.Overtaken ||
+			b.stored.Reads != price.Reads || b.stored.Digest != price.Digest
 	}
 	if len(f.briefs) > 2000 {
 		f.briefs = map[string]*Brief{}

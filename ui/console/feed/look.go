@@ -37,7 +37,7 @@ func (s *Snapshot) Total(tab ledger.Tab, f ledger.Filter, loaded []Row) int {
 		if len(f.Terms) > 0 {
 			return 0
 		}
-		return map[ledger.Tab]int{ledger.TabChecking: c.Checking, ledger.TabInFlight: c.InFlight, ledger.TabSettled: c.Settled, ledger.TabParked: c.Parked, ledger.TabAll: c.All}[tab]
+		return c.In(tab)
 	}
 	n := c.Without(s.Hidden).NeedsYou
 	for i := range loaded {
@@ -169,8 +169,8 @@ func look(ctx context.Context, store ledger.Store, w Wanted, now time.Time, sinc
 	for _, step := range [][]read{
 		{{"read what the ledger is", msg.readInfo}, {"follow the history", msg.follow}},
 		{
-			{"read the outages", msg.readListed}, {"follow the history", msg.single}, {"count", msg.readCounts}, {"read the holds", msg.readHolds},
-			{"read the bulk runs", msg.readRuns}, {"read the outages", msg.readConcerned},
+			{"read the outages", msg.readListed}, {"follow the history", msg.single}, {"count", msg.readCounts},
+			{"read the holds", msg.readHolds}, {"read the bulk runs", msg.readRuns}, {"read the outages", msg.readConcerned},
 		},
 		{{"read the outages", msg.readOutages}},
 		{{"read the outage on the screen", msg.readShown}, {"read the list", msg.read}, {"count what the filter hides", msg.hides}},
@@ -210,7 +210,8 @@ func (msg *Looked) readRuns(ctx context.Context, store ledger.Store) (err error)
 func (msg *Looked) read(ctx context.Context, store ledger.Store) error {
 	if msg.steps || !msg.lately {
 		folded := msg.folded()
-		page, err := store.Page(ctx, ledger.Query{Tab: msg.Tab, Filter: fold(msg.Filter, folded), Order: msg.Order, Now: msg.took, After: msg.after, Limit: msg.Limit, Within: msg.within})
+		page, err := store.Page(ctx, ledger.Query{Tab: msg.Tab, Filter: fold(msg.Filter, folded), Order: msg.Order, Now: msg.took,
+			After: msg.after, Limit: msg.Limit, Within: msg.within})
 		if err != nil {
 			return err
 		}

@@ -87,7 +87,8 @@ func (f *Feed) searched(msg *Looked) {
 // that were written last as many as there are new events.
 func (msg *Looked) recent(ctx context.Context, store ledger.Lister) error {
 	msg.Part = true
-	q := ledger.Query{Tab: msg.Tab, Filter: msg.Filter, Order: ledger.OrderNewest, Now: msg.took, Limit: 500, Within: 1} // one step at a time
+	q := ledger.Query{Tab: msg.Tab, Filter: msg.Filter, Order: ledger.OrderNewest, Now: msg.took, Limit: 500}
+	q.Within = 1 // one step at a time
 	msg.missed = msg.cut
 	for began, tried := time.Now(), 0; tried < msg.events; {
 		page, err := store.Page(ctx, q)

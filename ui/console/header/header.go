@@ -205,11 +205,11 @@ func (h *Header) risks(add func(weight, line int, p draw.Paint, long, short safe
 		add(3, 0, th.Bad, safe.Say("%s HAPPENED TWICE", ledger.Count(c.Twice)), safe.Say("%s TWICE", ledger.Count(c.Twice)))
 	}
 	if rest := c.Conflicts - c.Twice; rest > 0 {
-		more := ""
+		one, many := "CONFLICT", "CONFLICTS"
 		if c.Twice > 0 {
-			more = "MORE "
+			one, many = "MORE CONFLICT", "MORE CONFLICTS"
 		}
-		add(3, 0, th.Bad, safe.Say("%s %s%s", ledger.Count(rest), more, strings.TrimPrefix(draw.Plural(rest, "CONFLICT", "CONFLICTS"), ledger.Count(rest)+" ")), safe.Text{})
+		add(3, 0, th.Bad, safe.Of(draw.Plural(rest, one, many)), safe.Text{})
 	}
 }
 
@@ -234,7 +234,8 @@ func (h *Header) hidden(add func(weight, line int, p draw.Paint, long, short saf
 		word string
 	}{{n.Twice, "TWICE"}, {n.Conflicts - n.Twice, "IN CONFLICT"}} {
 		if c.n > 0 {
-			paint, short, long = h.Bad, safe.Say("%s, %s %s", short, ledger.Count(c.n), c.word), safe.Say("%s, %s %s", long, ledger.Count(c.n), c.word)
+			of := safe.Say("%s %s", ledger.Count(c.n), c.word)
+			paint, short, long = h.Bad, safe.Say("%s, %s", short, of), safe.Say("%s, %s", long, of)
 		}
 	}
 	add(3, 0, paint, long, short)
@@ -315,7 +316,8 @@ func (h *Header) health(add func(weight, line int, p draw.Paint, long, short saf
 		switch d.State {
 		case reconcile.StateNew:
 			if d.Why != "" {
-				add(5, 1, h.Warn, safe.Say("%s no answer yet%s", d.Downstream, ticket.Colon(d.Why)), safe.Say("%s no answer yet", d.Downstream))
+				short := safe.Say("%s no answer yet", d.Downstream)
+				add(5, 1, h.Warn, safe.Say("%s%s", short, ticket.Colon(d.Why)), short)
 			}
 		case reconcile.StateUp:
 			up = append(up, safe.Say("%s up%s", d.Downstream, since))
@@ -328,7 +330,8 @@ func (h *Header) health(add func(weight, line int, p draw.Paint, long, short saf
 		case reconcile.StateHalf:
 			add(5, 1, h.Warn, safe.Say("%s trying again", d.Downstream), safe.Text{})
 		case reconcile.StateSlow:
-			add(5, 1, h.Warn, safe.Say("%s throttled%s: asked to wait until %s", d.Downstream, since, h.Moment(d.Until)), safe.Say("%s throttled%s", d.Downstream, since))
+			short := safe.Say("%s throttled%s", d.Downstream, since)
+			add(5, 1, h.Warn, safe.Say("%s: asked to wait until %s", short, h.Moment(d.Until)), short)
 		default:
 			add(5, 1, h.Warn, safe.Say("%s %s", d.Downstream, d.State), safe.Text{})
 		}

@@ -189,7 +189,8 @@ func (v *View) Lines(f *draw.Frame, s *feed.Snapshot, o *ticket.Outage, currency
 func history(f *draw.Frame, o *ticket.Outage, w, h int) (out []string) {
 	for i := len(o.Events) - 1; i >= 0 && len(out) < h; i-- {
 		e := o.Events[i]
-		line := safe.Say("%s  %s: %s%s", f.Moment(e.At), ticket.Who(e.Actor.Name), strings.ReplaceAll(strings.TrimPrefix(e.Verb, "outage_"), "_", " "), ticket.Colon(ticket.Why(e, f.Moment)))
+		did := strings.ReplaceAll(strings.TrimPrefix(e.Verb, "outage_"), "_", " ")
+		line := safe.Say("%s  %s: %s%s", f.Moment(e.At), ticket.Who(e.Actor.Name), did, ticket.Colon(ticket.Why(e, f.Moment)))
 		if len(out) == h-1 && i > 0 {
 			line = safe.Say("… %s earlier: y copies them", ledger.Count(i+1))
 		}
@@ -233,7 +234,8 @@ func measure(all []Line, currency string, w int) cells {
 	for _, l := range all {
 		if g := l.Group; g != nil {
 			c.n = max(c.n, draw.Width(rows(g)))
-			is, do, least = max(is, draw.Width(g.True.String())), max(do, draw.Width(g.Do.String())), max(least, draw.Width(g.DoShort.String()))
+			is, do = max(is, draw.Width(g.True.String())), max(do, draw.Width(g.Do.String()))
+			least = max(least, draw.Width(g.DoShort.String()))
 			if w >= fewCells {
 				c.money = max(c.money, draw.Width(g.Money().String()))
 			}
@@ -272,7 +274,8 @@ func (v *View) groups(f *draw.Frame, all []Line, currency string, w int) []strin
 			p, bar = &f.Cursor, "▌"
 		}
 		is, do := ticket.Fit(c.is, g.True.String(), g.TrueShort.String()), ticket.Fit(c.do, g.Do.String(), g.DoShort.String())
-		out = append(out, p.Text.Render(bar)+p.Tone(g.Tone).Render(draw.Left(c.line(rows(g), is, g.Money().String(), do), w-3))+p.Accent.Render(" "+draw.Left(g.Key, 1)))
+		line := draw.Left(c.line(rows(g), is, g.Money().String(), do), w-3)
+		out = append(out, p.Text.Render(bar)+p.Tone(g.Tone).Render(line)+p.Accent.Render(" "+draw.Left(g.Key, 1)))
 	}
 	return out
 }

@@ -280,7 +280,8 @@ func Learned() *Known { return &Known{values: map[string]map[string]bool{}} }
 func (k *Known) Learn(rows []feed.Row) {
 	for i := range rows {
 		r := &rows[i].Row
-		for field, value := range map[string]string{"kind": r.Kind, "source": r.Source.Pipeline, "error": string(r.ErrorClass), "by": r.Actor, "downstream": r.Pricing.Downstream} {
+		for field, value := range map[string]string{"kind": r.Kind, "source": r.Source.Pipeline, "error": string(r.ErrorClass),
+			"by": r.Actor, "downstream": r.Pricing.Downstream} {
 			seen := k.values[field]
 			if seen == nil {
 				seen = map[string]bool{}

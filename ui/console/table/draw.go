@@ -253,8 +253,6 @@ func Keys() map[string]ledger.Tab {
 
 // Tabs names the lists, with how many stand in each.
 func (l *Table) Tabs(f *draw.Frame, c ledger.Counts, w int) string {
-	counts := map[ledger.Tab]int{ledger.TabNeedsYou: c.NeedsYou, ledger.TabChecking: c.Checking, ledger.TabInFlight: c.InFlight, ledger.TabSettled: c.Settled,
-		ledger.TabParked: c.Parked}
 	named := func(short, counted bool, gap int) string {
 		var b strings.Builder
 		for i, t := range tabs {
@@ -266,8 +264,8 @@ func (l *Table) Tabs(f *draw.Frame, c ledger.Counts, w int) string {
 				name = t.short
 			}
 			text := t.key + " " + name
-			if n, has := counts[t.tab]; has && (counted || i == 0 || t.tab == l.Tab) {
-				text += " " + ledger.Count(n)
+			if t.tab != ledger.TabAll && (counted || i == 0 || t.tab == l.Tab) {
+				text += " " + ledger.Count(c.In(t.tab))
 			}
 			if i > 0 {
 				b.WriteString(draw.Spaces(gap))

@@ -35,7 +35,8 @@ func outage(f *draw.Frame, s *feed.Row, w int, all []laid, chosen bool) string {
 			if needs.N > 0 {
 				where, failed = safe.Say("%s × %s", ledger.Count(needs.N), where), safe.Say("%s × %s", ledger.Count(needs.N), failed)
 			}
-			p, text = paint.Strong, safe.Of(ticket.Fit(c.room-1, safe.Say("%s %s", failed, o.Span()).String(), failed.String(), safe.Say("%s %s", where, o.Span()).String(), where.String()))
+			with := func(what safe.Text) string { return safe.Say("%s %s", what, o.Span()).String() }
+			p, text = paint.Strong, safe.Of(ticket.Fit(c.room-1, with(failed), failed.String(), with(where), where.String()))
 		case "pipeline":
 			p, text = paint.Faint, safe.Of(first(o.Pipelines))
 		case "error":
