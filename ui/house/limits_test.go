@@ -70,7 +70,7 @@ var long = map[string]int{
 	"ui/cli":                  122,
 	"ui/clients":              1,
 	"ui/console":              41,
-	"ui/console/ask":          17,
+	"ui/console/ask":          1,
 	"ui/ticket":               24,
 }
 

@@ -47,7 +47,8 @@ type Item struct {
 type Left struct{ Title, Why safe.Text }
 
 // Freeze judges each of the marked operations by itself.
-func Freeze(ctx context.Context, verb ledger.Verb, marked []table.Mark, read func(ctx context.Context, id string) (*feed.Brief, error), plans Planner, desk Case) (*Set, error) {
+func Freeze(ctx context.Context, verb ledger.Verb, marked []table.Mark,
+	read func(ctx context.Context, id string) (*feed.Brief, error), plans Planner, desk Case) (*Set, error) {
 	s := &Set{Verb: verb, Took: desk.Now, Marks: desk.Marks}
 	desk.Marks = table.Covers{} // each is judged by itself
 	for _, m := range marked {
@@ -57,7 +58,8 @@ func Freeze(ctx context.Context, verb ledger.Verb, marked []table.Mark, read fun
 		}
 		desk.Row, desk.Brief = true, b
 		t := desk.told()
-		it := Item{RunItem: ledger.RunItem{OperationID: m.ID, Version: m.Version, Kind: t.Row.Kind, Title: t.Row.Title}, twice: t.Facts.Advice.Duplicate, never: t.Facts.Advice.Miss, outage: t.Row.Outage()}
+		it := Item{RunItem: ledger.RunItem{OperationID: m.ID, Version: m.Version, Kind: t.Row.Kind, Title: t.Row.Title},
+			twice: t.Facts.Advice.Duplicate, never: t.Facts.Advice.Miss, outage: t.Row.Outage()}
 		why := desk.taken(m.Version)
 		if why.Empty() {
 			why = Off(verb)(desk)
@@ -134,12 +136,14 @@ var bulk = map[ledger.Verb]struct {
 	will      safe.Format
 }{
 	ledger.VerbConfirm: {"Confirm: it landed", "Confirm", "record that each landed; nothing is sent. U undoes one at a time"},
-	ledger.VerbDeny:    {"Did not land", "Did not land", "record of each that it did not land, on your word, which is no proof; nothing is sent, and the same again is refused. U undoes one at a time"},
-	ledger.VerbAbandon: {"Abandon", "Abandon", "leave each as it is for good; nothing is sent, and the same again is refused. U undoes one at a time"},
-	ledger.VerbAck:     {"Dealt with", "Dealt with", "record the same of each conflict; nothing is sent"},
-	ledger.VerbPark:    {"Park", "Park", "take each out of the way until then, or until it changes; checks go on"},
-	ledger.VerbNote:    {"Note", "Note", "leave the same remark on each"},
-	ticket.Retry:       {"Retry", "Retry", ""},
+	ledger.VerbDeny: {"Did not land", "Did not land",
+		"record of each that it did not land, on your word, which is no proof; nothing is sent, and the same again is refused. U undoes one at a time"},
+	ledger.VerbAbandon: {"Abandon", "Abandon",
+		"leave each as it is for good; nothing is sent, and the same again is refused. U undoes one at a time"},
+	ledger.VerbAck:  {"Dealt with", "Dealt with", "record the same of each conflict; nothing is sent"},
+	ledger.VerbPark: {"Park", "Park", "take each out of the way until then, or until it changes; checks go on"},
+	ledger.VerbNote: {"Note", "Note", "leave the same remark on each"},
+	ticket.Retry:    {"Retry", "Retry", ""},
 }
 
 // Title is what a set's run is called.
@@ -157,7 +161,8 @@ func Bulk(f *draw.Frame, s *Set) *dialog.Dialog {
 		d.Add("OF", "%s", s.Group.True)
 	}
 	if len(s.Out) > 0 || s.Beyond > 0 {
-		d.Add("SET", "%s of %s, frozen %s; later rows are not in it", ledger.Count(n), ledger.Count(n+len(s.Out)), s.Took.In(f.Zone).Format("15:04:05"))
+		took := s.Took.In(f.Zone).Format("15:04:05")
+		d.Add("SET", "%s of %s, frozen %s; later rows are not in it", ledger.Count(n), ledger.Count(n+len(s.Out)), took)
 	}
 	if s.Marks.N > 0 {
 		d.Put(ticket.Fact{Label: safe.Say("COVERS"), Text: s.Marks.Words(), Grave: s.Marks.Unseen()})
@@ -168,7 +173,8 @@ func Bulk(f *draw.Frame, s *Set) *dialog.Dialog {
 	s.money(d)
 	s.leftOut(d)
 	if s.Verb == ticket.Retry {
-		d.Add("HOW", "same keys; each is checked and its version tested first. %d, then a pause for you; then ten a second; stops at %d failed or unclear", ledger.RunCanaries, ledger.RunStopAfter)
+		d.Add("HOW", "same keys, each checked first. %d, then a pause for you; then ten a second; stops at %d failed or unclear",
+			ledger.RunCanaries, ledger.RunStopAfter)
 	} else {
 		d.Add("HOW", "each by itself, its version tested first; what moved meanwhile is skipped and listed")
 	}
@@ -223,7 +229,8 @@ func (s *Set) leftOut(d *dialog.Dialog) {
 	}
 	name, lines := safe.Format("LEFT OUT"), 0
 	if s.Beyond > 0 {
-		d.Warn(name, "%s more: one run takes %s; the same key again takes them after it", ledger.Count(s.Beyond), ledger.Count(len(s.Items)+len(s.Out)))
+		takes := ledger.Count(len(s.Items) + len(s.Out))
+		d.Warn(name, "%s more: one run takes %s; the same key again takes them after it", ledger.Count(s.Beyond), takes)
 		name = ""
 	}
 	for _, l := range s.Out {
@@ -271,7 +278,8 @@ func (s *Set) money(d *dialog.Dialog) {
 		}
 		ground[it.Basis]++
 		title := safe.Of(draw.Cut(it.Title, 48))
-		d.More = append(d.More, safe.Say("  %s%s%s", title, draw.Spaces(max(48-draw.Width(title.String()), 1)), draw.Right(ticket.Cost(it.never), 8)))
+		gap := draw.Spaces(max(48-draw.Width(title.String()), 1))
+		d.More = append(d.More, safe.Say("  %s%s%s", title, gap, draw.Right(ticket.Cost(it.never), 8)))
 	}
 	if s.Verb == ticket.Retry {
 		for _, b := range slices.Sorted(maps.Keys(ground)) {

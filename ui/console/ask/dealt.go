@@ -71,7 +71,8 @@ func (c Case) dealtWith(truth ledger.Truth) *dialog.Dialog {
 	d.Add("WILL", "settle it: %s. indoubt takes nothing back itself", c.becomes(truth))
 	d.Add("UNDO", "U puts it back in doubt")
 	o := &c.told().Record.Operation
-	reason, reference, receipt := dialog.TextField("How do you know", "").Must(), dialog.TextField("Reference", "").Must(), dialog.TextField("Receipt", "")
+	reason, reference := dialog.TextField("How do you know", "").Must(), dialog.TextField("Reference", "").Must()
+	receipt := dialog.TextField("Receipt", "")
 	d.Fields, d.Do = []*dialog.Field{reason}, "Settle it"
 	known := func(given []string) bool { return len(given) == 1 && slices.Contains(o.Receipts, given[0]) }
 	switch truth {

@@ -170,7 +170,8 @@ func (c Case) Deny() *dialog.Dialog {
 	d.Add("NO PROOF", "your word is not a proof: sending again stays a risk")
 	d.Add("THEN", "%s, unless R allows it", c.told().SameAgain())
 	d.Warn("IF WRONG", "the next send does it twice: %s", ticket.FullCost(c.told().Facts.Advice.Duplicate))
-	return c.withReason(d, "How do you know", "Did not land", ledger.VerbDeny, "recorded as not landed", "say how you know: it is read when it was wrong")
+	const ask = "say how you know: it is read when it was wrong"
+	return c.withReason(d, "How do you know", "Did not land", ledger.VerbDeny, "recorded as not landed", ask)
 }
 
 // Abandon ends it as it is.
@@ -202,7 +203,8 @@ func (c Case) Park() *dialog.Dialog {
 		if err != nil {
 			return nil, dialog.Fault{Why: err.Error(), At: until}
 		}
-		return c.decide(ledger.Decision{Verb: ledger.VerbPark, Until: t, Reason: reason.Value()}, safe.Say("parked until %s", ticket.Moment(t, now, c.Zone))), dialog.Fault{}
+		done := safe.Say("parked until %s", ticket.Moment(t, now, c.Zone))
+		return c.decide(ledger.Decision{Verb: ledger.VerbPark, Until: t, Reason: reason.Value()}, done), dialog.Fault{}
 	}
 	return d
 }
@@ -223,10 +225,12 @@ func (c Case) Note() *dialog.Dialog {
 func (c Case) noteOutage() *dialog.Dialog {
 	o := c.Outage
 	note := dialog.TextField("Note", "").Must()
-	d := &dialog.Dialog{Title: safe.Say("Note"), Corner: safe.Say("outage"), Head: o.Title(), Fields: []*dialog.Field{note}, Do: "Leave note", Quick: true}
+	d := &dialog.Dialog{Title: safe.Say("Note"), Corner: safe.Say("outage"), Head: o.Title(), Fields: []*dialog.Field{note},
+		Do: "Leave note", Quick: true}
 	d.Add("WILL", "leave a remark for the next person who looks; nothing else changes")
 	d.Submit = func(time.Time) (dialog.Action, dialog.Fault) {
-		return Outage{OutageChange: ledger.OutageChange{ID: o.ID, Verb: ledger.OutageNoted, Reason: note.Value()}, Done: safe.Say("noted"), Title: o.Title()}, missing(note, "the note is empty")
+		change := ledger.OutageChange{ID: o.ID, Verb: ledger.OutageNoted, Reason: note.Value()}
+		return Outage{OutageChange: change, Done: safe.Say("noted"), Title: o.Title()}, missing(note, "the note is empty")
 	}
 	return d
 }
@@ -308,7 +312,7 @@ func (c Case) Hold() *dialog.Dialog {
 	for _, h := range c.Holds {
 		d.Warn("HELD ALREADY", "%s, by %s; :release lifts it", ticket.Scope(h.Scope), ticket.Who(h.Actor.Name))
 	}
-	d.Add("WILL", "stop every retry at once, by machine, by hand or in bulk, and every allowed send; checks go on, and pipelines with what is new")
+	d.Add("WILL", "stop every retry at once, by machine, by hand or in bulk, and allowed sends; checks go on, and what is new")
 	d.Add("UNTIL", "empty: until it is released")
 	scope, until, reason := dialog.ChoiceField("What", choices...), dialog.TextField("Until", ""), dialog.TextField("Reason", "").Must()
 	d.Fields, d.Do = []*dialog.Field{scope, reason, until}, "Hold"

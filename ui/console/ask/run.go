@@ -23,7 +23,8 @@ func RunTitle(run ledger.DecisionRun) safe.Text {
 func Sheet(f *draw.Frame, a act.Account, of OpenRun, closed string, sends bool) *dialog.Dialog {
 	run := a.Record
 	left, driver := run.Left(), run.DrivenBy(f.Now)
-	d := &dialog.Dialog{Title: safe.Say("%s: %s", RunTitle(run), act.State(run, f.Now)), Itself: true, Renew: of, Keys: map[string]dialog.Action{}}
+	title := safe.Say("%s: %s", RunTitle(run), act.State(run, f.Now))
+	d := &dialog.Dialog{Title: title, Itself: true, Renew: of, Keys: map[string]dialog.Action{}}
 	d.Put(ticket.Fact{Label: safe.Say("RESULT"), Text: a.Sum(f.Now), Grave: run.Trouble > 0})
 	if run.Why != "" {
 		d.Put(ticket.Fact{Label: safe.Say("WHY"), Text: safe.Of(run.Why), Grave: run.Trouble > 0})
@@ -70,7 +71,8 @@ func List(f *draw.Frame, runs []ledger.DecisionRun, most int) *dialog.Dialog {
 		d.Add("NEWEST", "%d; indoubt runs --all --limit %d has more", most, 10*most)
 	}
 	for _, r := range runs {
-		line := ticket.Tell("", "%s  %s by %s: %s   %s", f.Moment(r.CreatedAt), RunTitle(r), ticket.Who(r.Actor.Name), act.State(r, f.Now), act.Account{Record: r}.Tally())
+		line := ticket.Tell("", "%s  %s by %s: %s   %s", f.Moment(r.CreatedAt), RunTitle(r), ticket.Who(r.Actor.Name),
+			act.State(r, f.Now), act.Account{Record: r}.Tally())
 		d.Picks = append(d.Picks, dialog.Pick{Fact: line, Action: OpenRun{r.ID, true}})
 	}
 	return d
