@@ -62,13 +62,6 @@ var (
 
 	// AnswerNames are the names of an answer, whichever way it came.
 	AnswerNames = []string{"status", "body", "header", "link", "rows", "exit", "stdout", "stderr", "json", "content", "structured", "isError"}
-
-	// Members are the members of the names that have fixed ones.
-	Members = map[string][]string{
-		"op": {"id", "kind", "scope", "session", "fingerprint", "source", "created_at", "started", "started_at", "ended_at",
-			"attempts"},
-		"attempt": {"n", "id", "started_at", "deadline_at", "ended_at", "outcome", "class"},
-	}
 )
 
 var scopeNames = map[Scope][]string{

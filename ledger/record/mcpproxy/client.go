@@ -316,8 +316,5 @@ func (p *Proxy) refuse(f mcpwire.Frame, code int, why string) {
 
 // reply writes a line to the client.
 func (p *Proxy) reply(line []byte) bool {
-	if err := p.out.write(line); err != nil {
-		return false
-	}
-	return true
+	return p.out.write(line) == nil
 }

@@ -168,7 +168,7 @@ func (p *Proxy) Run(ctx context.Context) error {
 	if first {
 		p.unanswered()
 	}
-	p.deliveries.wait()
+	p.deliveries.all.Wait()
 	if first && ctx.Err() == nil {
 		return p.whyGone()
 	}
@@ -298,5 +298,3 @@ func (d *deliveries) flushed(ctx context.Context, what string) {
 	case <-ctx.Done():
 	}
 }
-
-func (d *deliveries) wait() { d.all.Wait() }

@@ -7,6 +7,7 @@ package roundtrip
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -144,7 +145,7 @@ func (t *Transport) read(req *http.Request) (*http.Response, error) {
 		req = req.Clone(req.Context())
 		req.Close = true
 	}
-	return t.reads().RoundTrip(req)
+	return cmp.Or(t.Reads, http.DefaultTransport).RoundTrip(req)
 }
 
 // Shutdown takes no more writes, waits for those in flight until ctx ends, then
@@ -232,13 +233,6 @@ func (t *Transport) delivering(operationID string) <-chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.due[operationID]
-}
-
-func (t *Transport) reads() http.RoundTripper {
-	if t.Reads != nil {
-		return t.Reads
-	}
-	return http.DefaultTransport
 }
 
 // classify tells the kind of a request, and whether it is recorded. A method
