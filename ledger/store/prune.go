@@ -33,8 +33,12 @@ const prunable = `o.moved = 0 AND o.attempt = 1 AND o.state IN ('committed', 'fa
 	AND o.parked_until <= ? AND o.settled_at + o.ttl_ms < ? AND o.changed_at < ?
 	AND NOT EXISTS (SELECT 1 FROM price p WHERE p.op = o.seq AND p.look_at < ?)`
 
-// summedUp is the condition that the sums have come past the operation, which binds their place.
-const summedUp = ` AND NOT EXISTS (SELECT 1 FROM ev e WHERE e.op = o.seq AND {place} > coalesce((SELECT n FROM total WHERE what = ?), 0))`
+// ahead is the condition that the sums have not come past event e, and summedUp that they have
+// come past operation o. Both bind their place.
+const (
+	ahead    = `{place} > coalesce((SELECT n FROM total WHERE what = ?), 0)`
+	summedUp = ` AND NOT EXISTS (SELECT 1 FROM ev e WHERE e.op = o.seq AND ` + ahead + `)`
+)
 
 // Prune moves the history of what was settled before a time, and is done with, to a file of JSON lines in a
 // directory, an operation a line. Operations and their names stay, as do events that outages and runs are asked
@@ -58,8 +62,8 @@ func (s *Store) Prune(ctx context.Context, p ledger.Prune) (done ledger.Pruned, 
 	id := ledger.NewID()
 	name := "indoubt-" + time.Now().UTC().Format("20060102T150405Z-") + id[len(id)-8:] + ".jsonl.gz"
 	w := &pruning{Pruned: ledger.Pruned{File: filepath.Join(p.To, name)}}
-	if err = sumUp(ctx, s.db); err == nil {
-		err = s.db.Update(ctx, func(tx Tx) error { return w.announce(tx, p) })
+	if err = s.db.Update(ctx, func(tx Tx) error { return w.announce(tx, p) }); err == nil {
+		err = w.catchUp(ctx, s.db)
 	}
 	if err == nil { // a file that no event names is another ledger's
 		w.file, err = claim(w.File + unended)
@@ -132,6 +136,22 @@ func claim(name string) (*os.File, error) {
 func (w *pruning) announce(tx Tx, p ledger.Prune) error {
 	e := p.Event(filepath.Base(w.File))
 	return errors.Join(Tell(tx, e), One(tx, []any{&w.event}, `SELECT seq FROM ev WHERE op = 0 AND id = ?`, e.ID))
+}
+
+// catchUp has the sums come to where the prune begins. On a server they wait for the transactions
+// that others have open; what they have not come past in ten seconds is left to the next prune.
+func (w *pruning) catchUp(ctx context.Context, db Database) error {
+	for began := time.Now(); ; time.Sleep(20 * time.Millisecond) {
+		there := false
+		if err := sumUp(ctx, db); err != nil {
+			return err
+		}
+		if err := db.View(ctx, func(tx Tx) error {
+			return One(tx, []any{&there}, `SELECT NOT EXISTS (SELECT 1 FROM ev e WHERE e.seq = ? AND `+ahead+`)`, w.event, placeName)
+		}); err != nil || there || time.Since(began) > 10*time.Second {
+			return err
+		}
+	}
 }
 
 // batch is what is moved at once.
