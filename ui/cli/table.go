@@ -12,12 +12,11 @@ import (
 	"indoubt/ui/ticket"
 )
 
-// column is one column of the list. A narrow terminal drops columns with the
-// highest drop number first; WHAT takes what is left.
+// column is one column of the list. WHAT takes what the others leave.
 type column struct {
 	head  string
 	right bool
-	drop  int
+	from  int // least width of a terminal that shows it
 	cell  func(v ticket.Ticket) safe.Text
 }
 
@@ -31,15 +30,15 @@ func columnsFor(f ledger.Filter) []column {
 	all := []column{
 		{head: "ID@VERSION", cell: nil}, // as short as the terminal needs it; see writeTable
 		{head: "AGE", right: true, cell: func(v ticket.Ticket) safe.Text { return safe.Of(ticket.Age(v.Age())) }},
-		{head: "STATE", drop: 3, cell: func(v ticket.Ticket) safe.Text { return safe.Of(string(v.State())) }},
-		{head: "KIND", drop: 5, cell: ticket.Ticket.Kind},
+		{head: "STATE", from: 80, cell: func(v ticket.Ticket) safe.Text { return safe.Of(string(v.State())) }},
+		{head: "KIND", from: 108, cell: ticket.Ticket.Kind},
 		{head: flexible, cell: ticket.Ticket.Title},
-		{head: "PIPELINE", drop: 6, cell: func(v ticket.Ticket) safe.Text { return safe.Of(v.Row.Source.Pipeline) }},
-		{head: "TWICE", right: true, drop: 1, cell: ticket.Ticket.Twice},
-		{head: "NEVER", right: true, drop: 1, cell: ticket.Ticket.Never},
+		{head: "PIPELINE", from: 118, cell: func(v ticket.Ticket) safe.Text { return safe.Of(v.Row.Source.Pipeline) }},
+		{head: "TWICE", right: true, from: 56, cell: ticket.Ticket.Twice},
+		{head: "NEVER", right: true, from: 56, cell: ticket.Ticket.Never},
 		{head: "LANDED?", cell: func(v ticket.Ticket) safe.Text { text, _ := v.Landed(); return text }},
-		{head: "CLOCK", drop: 4, cell: func(v ticket.Ticket) safe.Text { text, _ := v.Clock(); return text }},
-		{head: "DO", drop: 2, cell: ticket.Ticket.Do},
+		{head: "CLOCK", from: 92, cell: func(v ticket.Ticket) safe.Text { text, _ := v.Clock(); return text }},
+		{head: "DO", from: 66, cell: ticket.Ticket.Do},
 	}
 	if f.Has(func(t ledger.Term) bool { return t.Field == "since" }) {
 		all = slices.Insert(all, 2, column{head: "NEW", cell: func(v ticket.Ticket) safe.Text {
@@ -58,7 +57,7 @@ func writeTable(w *safe.Writer, all []ticket.Ticket, f ledger.Filter, width int)
 	if len(all) == 0 {
 		return
 	}
-	ids, use := shortIDs(all, width > 0), columnsFor(f)
+	ids, use := shortIDs(all, width > 0), slices.DeleteFunc(columnsFor(f), func(c column) bool { return width > 0 && width < c.from })
 	g := grid{columns: use, cells: [][]string{make([]string, len(use))}, width: width, gap: 1}
 	for i, c := range use {
 		g.cells[0][i] = c.head
@@ -88,14 +87,18 @@ func (g grid) write(w *safe.Writer) {
 	if g.columns == nil {
 		g.columns = make([]column, len(g.cells[0]))
 	}
-	for drop := 6; g.width > 0 && drop > 0 && g.needed(16) > g.width; drop-- {
-		g.without(drop)
-	}
-	widths := g.widths()
-	for i, c := range g.columns {
-		if c.head == flexible && g.width > 0 {
-			widths[i] = max(8, min(widths[i], g.width-g.needed(0)))
+	widths := make([]int, len(g.columns))
+	for _, row := range g.cells {
+		for i, cell := range row {
+			widths[i] = max(widths[i], ansi.StringWidth(cell))
 		}
+	}
+	left := g.width - g.gap*(len(widths)-1)
+	for _, w := range widths {
+		left -= w
+	}
+	if i := slices.IndexFunc(g.columns, func(c column) bool { return c.head == flexible }); i >= 0 && left < 0 && g.width > 0 {
+		widths[i] = max(8, widths[i]+left)
 	}
 	for _, row := range g.cells {
 		var line strings.Builder
@@ -119,43 +122,6 @@ func (g grid) write(w *safe.Writer) {
 		}
 		fmt.Fprintln(w, text)
 	}
-}
-
-// without takes out the columns that are dropped at this number.
-func (g *grid) without(drop int) {
-	kept := func(i int) bool { return g.columns[i].drop != drop }
-	for r, row := range g.cells {
-		var cells []string
-		for i, cell := range row {
-			if kept(i) {
-				cells = append(cells, cell)
-			}
-		}
-		g.cells[r] = cells
-	}
-	g.columns = slices.DeleteFunc(slices.Clone(g.columns), func(c column) bool { return c.drop == drop })
-}
-
-func (g *grid) widths() []int {
-	widths := make([]int, len(g.columns))
-	for _, row := range g.cells {
-		for i, cell := range row {
-			widths[i] = max(widths[i], ansi.StringWidth(cell))
-		}
-	}
-	return widths
-}
-
-// needed is the width of the table with that much room for the flexible column.
-func (g *grid) needed(room int) int {
-	total := g.gap * (len(g.columns) - 1)
-	for i, w := range g.widths() {
-		if g.columns[i].head == flexible {
-			w = room
-		}
-		total += w
-	}
-	return total
 }
 
 // shortIDs are the ids with their versions, cut to what tells them apart. Ids
