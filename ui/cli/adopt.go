@@ -23,7 +23,7 @@ its newest entry is not in it, and can be sent again: it says of when that is.
 A ledger in PostgreSQL notices that its database failed over or was restored: the
 newest history may be missing, and nothing is begun or allowed. Look at the other
 sides for what was sent last, then adopt. It needs the role indoubt_operator.`,
-		Args: noArgs, ValidArgsFunction: cobra.NoFileCompletions,
+		Args: maxArgs(0), ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
 			if err := a.mayChange("adopt"); err != nil && !dryRun {

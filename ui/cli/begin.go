@@ -292,7 +292,7 @@ shown to no one else. Every other exit code means: do not send.
   6 in doubt   7 in progress   8 key used with another input   9 finished already`,
 		Example: `  indoubt begin --kind post --key INV-1042 --input '{"invoice":"INV-1042"}'
   indoubt begin --kind webhook --key "$EVENT_ID"`,
-		Args: noArgs,
+		Args: maxArgs(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			request, err := flags.request(a, true)
 			if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/adrg/xdg"
 	"github.com/goccy/go-yaml"
 
-	"indoubt/ui/console"
+	"indoubt/ui/console/draw"
 )
 
 // config is how a person wants the console to look.
@@ -50,8 +50,8 @@ func readConfig(path string) (config, error) {
 }
 
 func (c config) check() error {
-	if !slices.Contains(append(console.Themes(), ""), c.Theme) {
-		return fmt.Errorf("theme %q is none of %s", c.Theme, strings.Join(console.Themes(), ", "))
+	if !slices.Contains(append(draw.Themes, ""), c.Theme) {
+		return fmt.Errorf("theme %q is none of %s", c.Theme, strings.Join(draw.Themes, ", "))
 	}
 	return nil
 }

@@ -31,7 +31,7 @@ With --dir of an earlier demo, that one goes on as you left it.
 
 Without a terminal the list is printed instead.`,
 		Example: "  indoubt demo\n  indoubt demo --seed 7 --dir ./night",
-		Args:    noArgs,
+		Args:    maxArgs(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := a.mayChange("make a demo"); err != nil {
 				return err

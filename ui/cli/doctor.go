@@ -22,7 +22,7 @@ file system, lock, permissions), the policy, the secrets that its checks need, a
 when something was last written. Nothing is changed.
 
 Exit 0: all is well, or only warnings; 1: something has failed.`,
-		Args: noArgs, ValidArgsFunction: cobra.NoFileCompletions,
+		Args: maxArgs(0), ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return (&examination{a: a}).run(cmd.Context())
 		},

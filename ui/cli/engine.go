@@ -22,7 +22,7 @@ func newEngineCommand(a *app) *cobra.Command {
 until it is interrupted. It sends nothing but notices (notify: in the policy).
 One for each ledger is enough; a second one does no harm.`,
 		Example: "  indoubt engine\n  indoubt engine --metrics :9464",
-		Args:    noArgs, ValidArgsFunction: cobra.NoFileCompletions,
+		Args:    maxArgs(0), ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := checkCommand{a}.open(cmd.Context())
 			if err != nil {

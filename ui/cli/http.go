@@ -61,7 +61,7 @@ Indoubt-Source: PIPELINE@RUN names the caller.
 On SIGTERM nothing new is taken; what is in flight may finish for --grace.`,
 		Example: `  indoubt http --listen 127.0.0.1:8080 --upstream https://api.example.com
   curl -X POST -H 'Idempotency-Key: INV-1042' -d amount=4200 http://127.0.0.1:8080/v1/charges`,
-		Args: noArgs, ValidArgsFunction: cobra.NoFileCompletions,
+		Args: maxArgs(0), ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error { return serveHTTP(cmd.Context(), a, flags) },
 	}
 	f := cmd.Flags()

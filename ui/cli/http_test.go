@@ -281,7 +281,7 @@ func TestHTTPProxyRefusesToStart(t *testing.T) {
 		"http --upstream https://h --read-only":                {5, "--read-only"},
 		"http --upstream http://" + free + " --listen " + free: {2, "this proxy itself"},
 		"http --upstream https://h --policy " + filepath.Join(dir, "bad.yaml") + " --listen 127.0.0.1:0": {1, "version"},
-		"http extra": {2, "takes no arguments"},
+		"http extra": {2, "more arguments than it takes"},
 	} {
 		exit, stdout, stderr := inside(t, dir, strings.Fields(line)...)
 		need.That(t, exit == want.exit && stdout == "" && strings.Contains(stderr, want.said),

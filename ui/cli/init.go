@@ -45,7 +45,7 @@ INDOUBT_DIGEST_KEY_FILE names the file with the key of the digests that stand fo
 secrets; it is made where it is missing and the ledger has no key yet. Recorders on a
 server's ledger need it. A ledger in a file else keeps its own beside it.`,
 		Example: "  indoubt init\n  indoubt --ledger /srv/payments/ledger.db init --group payments",
-		Args:    noArgs, ValidArgsFunction: cobra.NoFileCompletions,
+		Args:    maxArgs(0), ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := a.mayChange("make a ledger"); err != nil && !flags.dryRun {
 				return err

@@ -27,7 +27,7 @@ left, at every moment. An outage grows, is quiet, and is over.`,
 	list := &cobra.Command{
 		Use: "list", Short: "List outages, by their newest error",
 		Example: "  indoubt outage list\n  indoubt outage list --json | jq -r '.data.outages[] | select(.phase == \"growing\").id'",
-		Args:    noArgs, ValidArgsFunction: cobra.NoFileCompletions,
+		Args:    maxArgs(0), ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return outageCommand{a}.list(cmd.Context(), limit)
 		},

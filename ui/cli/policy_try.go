@@ -39,12 +39,7 @@ Exit 0 whatever the verdict is; 3 when there is no such kind or operation, 5 whe
 the kind has no check.`,
 		Example: "  indoubt policy try stripe.charge --op 0198c1de-7a3b\n" +
 			"  indoubt policy try stripe.charge --input '{\"customer\":\"cus_9\",\"amount\":4200}'",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if err := someArgs("a KIND")(cmd, args); err != nil {
-				return err
-			}
-			return maxArgs(1)(cmd, args)
-		},
+		Args:              exactly("a KIND"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {

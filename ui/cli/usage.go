@@ -18,14 +18,7 @@ func usage(message, hint string) error {
 	return &failure{Code: "usage", Message: message, Hint: hint}
 }
 
-// noArgs, someArgs and maxArgs count arguments as cobra does, with exit 2.
-func noArgs(cmd *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return usage(cmd.CommandPath()+" takes no arguments, got "+quoted(args), "see `"+cmd.CommandPath()+" --help`")
-	}
-	return nil
-}
-
+// maxArgs, exactly and someArgs count arguments as cobra does, with exit 2.
 func maxArgs(n int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) > n {

@@ -22,7 +22,6 @@ import (
 	"indoubt/ledger"
 	"indoubt/policy"
 	"indoubt/reconcile"
-	"indoubt/ui/console/draw"
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/colorprofile"
@@ -71,9 +70,6 @@ type Options struct {
 	// read; nil: it is never tried.
 	Reopen func(reads func(ledger.Store) error) (ledger.Store, error)
 }
-
-// Themes are what a configuration may name.
-func Themes() []string { return draw.Themes }
 
 // sentTo is where the policy in force sends each kind, nil without one.
 func (o *Options) sentTo() func(kind string) string {
