@@ -39,19 +39,12 @@ func readConfig(path string) (config, error) {
 	if err == nil && len(bytes.TrimSpace(text)) > 0 {
 		err = yaml.UnmarshalWithOptions(text, &c, yaml.Strict())
 	}
-	if err == nil {
-		err = c.check()
+	if err == nil && c.Theme != "" && !slices.Contains(draw.Themes, c.Theme) {
+		err = fmt.Errorf("theme %q is none of %s", c.Theme, strings.Join(draw.Themes, ", "))
 	}
 	if err != nil {
 		first, _, _ := strings.Cut(err.Error(), "\n")
 		return config{}, fmt.Errorf("%s is not taken: %s", path, first)
 	}
 	return c, nil
-}
-
-func (c config) check() error {
-	if !slices.Contains(append(draw.Themes, ""), c.Theme) {
-		return fmt.Errorf("theme %q is none of %s", c.Theme, strings.Join(draw.Themes, ", "))
-	}
-	return nil
 }

@@ -86,7 +86,7 @@ func regain(ctx context.Context, a *app, err error, say func(string), over func(
 		say("the ledger is lost: " + strings.TrimSuffix(asFailure(err).Message, ".") + "; it is tried again until it is back")
 	}
 	for ctx.Err() == nil && err != nil {
-		sleep(ctx, lostStep)
+		wait(ctx, nil, lostStep)
 		if err = read(); err == nil {
 			break
 		}
@@ -98,12 +98,5 @@ func regain(ctx context.Context, a *app, err error, say func(string), over func(
 		keep(a, s)
 		over(s)
 		err = read()
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
 	}
 }

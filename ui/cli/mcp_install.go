@@ -91,7 +91,8 @@ func (i *installer) run(ctx context.Context, args []string) error {
 		return err
 	}
 	changed := slices.DeleteFunc(slices.Clone(plans), func(p *clients.Plan) bool { return !p.Changed() })
-	data := map[string]any{"files": filesJSON(plans)}
+	files := each(plans, func(p *clients.Plan) fileJSON { return fileJSON{p.Path, p.Changed(), p.Servers} })
+	data := map[string]any{"files": files}
 	show := func(w *safe.Writer) { i.show(w, plans) }
 	switch {
 	case len(changed) == 0:
@@ -116,8 +117,11 @@ func (i *installer) run(ctx context.Context, args []string) error {
 		}
 	}
 	for _, p := range changed {
-		if err := p.Write(); err != nil {
-			return writeFailure(p, err)
+		switch err := p.Write(); {
+		case errors.Is(err, clients.ErrChanged):
+			return &failure{Code: "moved", Message: short(p.Path) + " has changed since it was shown, and was left as it is", Hint: "say it again", cause: err}
+		case err != nil:
+			return fmt.Errorf("write %s: %w", short(p.Path), err)
 		}
 	}
 	return i.done(effectUpdated, data, func(w *safe.Writer) {
@@ -126,13 +130,6 @@ func (i *installer) run(ctx context.Context, args []string) error {
 		}
 		i.told(w, changed)
 	})
-}
-
-func writeFailure(p *clients.Plan, err error) error {
-	if errors.Is(err, clients.ErrChanged) {
-		return &failure{Code: "moved", Message: short(p.Path) + " has changed since it was shown, and was left as it is", Hint: "say it again", cause: err}
-	}
-	return fmt.Errorf("write %s: %w", short(p.Path), err)
 }
 
 // clientSystem says where the files of a person's clients are.
@@ -297,10 +294,6 @@ type fileJSON struct {
 	Path    string            `json:"path"`
 	Changes bool              `json:"changes"`
 	Servers []clients.Outcome `json:"servers"`
-}
-
-func filesJSON(plans []*clients.Plan) []fileJSON {
-	return each(plans, func(p *clients.Plan) fileJSON { return fileJSON{p.Path, p.Changed(), p.Servers} })
 }
 
 // show prints what becomes of each entry.

@@ -37,7 +37,8 @@ what every expression gave. Exit 1 when one fails.`,
 			cases, failed := []caseJSON{}, 0
 			for _, name := range kinds {
 				for _, r := range p.Kind(name).RunTests(cmd.Context(), outcomeOf) {
-					cases = append(cases, caseOf(name, r))
+					cases = append(cases, caseJSON{Kind: name, Name: r.Test.Name, Line: r.Test.Line, OK: r.OK, Want: r.Test.Want,
+						Got: r.Got, Why: r.Why, Steps: list(r.Steps)})
 					if !r.OK {
 						failed++
 					}
@@ -67,10 +68,6 @@ type caseJSON struct {
 	Got   string        `json:"got"`
 	Why   string        `json:"why"`
 	Steps []policy.Step `json:"steps"` // of a case that failed
-}
-
-func caseOf(kind string, r policy.TestResult) caseJSON {
-	return caseJSON{Kind: kind, Name: r.Test.Name, Line: r.Test.Line, OK: r.OK, Want: r.Test.Want, Got: r.Got, Why: r.Why, Steps: list(r.Steps)}
 }
 
 func writeCases(w *safe.Writer, cases []caseJSON, failed int) {
