@@ -19,7 +19,6 @@ const (
 	maxExcerpt  = 2 << 10  // bytes of one answer, or of one effect
 	maxAnswer   = 64 << 10 // bytes of an effect that is given to its caller
 	maxEffects  = 20
-	removed     = policy.Withheld
 )
 
 // evidence is a read's requests and answers as they may be kept: bounded,
@@ -181,7 +180,7 @@ func (c *cleaner) text(s string) string {
 // without is a text without the credentials that were sent.
 func (c *cleaner) without(s string) string {
 	for _, v := range c.values {
-		s = strings.ReplaceAll(s, v, removed)
+		s = strings.ReplaceAll(s, v, policy.Withheld)
 	}
 	return s
 }
@@ -228,7 +227,7 @@ func (c *cleaner) value(holder string, v any) any {
 	case json.Number:
 		if slices.ContainsFunc(c.values, func(secret string) bool { return strings.Contains(string(v), secret) }) {
 			c.taken++
-			return removed
+			return policy.Withheld
 		}
 	case []any:
 		for i := range v {
@@ -237,9 +236,9 @@ func (c *cleaner) value(holder string, v any) any {
 	case map[string]any:
 		clean := make(map[string]any, len(v))
 		for name, member := range v {
-			if c.secretly(holder, name, member) && member != any(removed) {
+			if c.secretly(holder, name, member) && member != any(policy.Withheld) {
 				c.taken++
-				member = removed
+				member = policy.Withheld
 			}
 			clean[c.text(name)] = c.value(name, member)
 		}

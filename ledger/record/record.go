@@ -9,12 +9,15 @@
 package record
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"strings"
 	"time"
 
 	"indoubt/ledger"
 	"indoubt/ledger/outcome"
+	"indoubt/ledger/wire/carry"
 )
 
 // Rules tells what applies to a kind of operation.
@@ -70,6 +73,20 @@ type KindRule struct {
 	// first answer, because the other side remembers the key; the zero time: never.
 	RepeatUntil func(ledger.Record) time.Time
 	Judge       outcome.Rules
+}
+
+// TokenPlace is where senders put the token in an input, or in the member of it that is named;
+// ok is false where the policy names no place.
+func (rule KindRule) TokenPlace(within string) (at carry.Place, ok bool) {
+	path := cmp.Or(rule.TokenAppend, rule.TokenInto)
+	if path == "" {
+		return at, false
+	}
+	if within != "" {
+		path = within + "." + strings.TrimPrefix(path, "input.")
+	}
+	at, err := carry.At(path, rule.TokenAppend != "")
+	return at, err == nil
 }
 
 // Reader asks the downstream about one operation now.

@@ -58,10 +58,20 @@ type Way interface {
 	Later(r *http.Request) time.Duration      // than it was asked for, the effect comes
 }
 
+// clearWay has nothing in it.
+type clearWay struct{}
+
+func (clearWay) Around(next http.Handler) http.Handler   { return next }
+func (clearWay) Hides(_ *http.Request, _ time.Time) bool { return false }
+func (clearWay) Later(_ *http.Request) time.Duration     { return 0 }
+
 // StartDownstream serves until Close.
 func StartDownstream(o DownstreamOptions) (*Downstream, error) {
 	if o.Clock == nil {
 		o.Clock = time.Now
+	}
+	if o.Way == nil {
+		o.Way = clearWay{}
 	}
 	b, err := openBooks(o.Path)
 	if err != nil {
@@ -85,11 +95,7 @@ func (d *Downstream) Start() error {
 	defer d.mu.Unlock()
 	d.addr = listener.Addr().String()
 	d.gone, d.leave = context.WithCancel(context.Background())
-	handler := d.routes()
-	if d.Way != nil {
-		handler = d.Way.Around(handler)
-	}
-	d.server = &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, ErrorLog: nil}
+	d.server = &http.Server{Handler: d.Way.Around(d.routes()), ReadHeaderTimeout: 10 * time.Second, ErrorLog: nil}
 	go d.server.Serve(listener)
 	return nil
 }
@@ -131,17 +137,6 @@ func (d *Downstream) Recover() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.troubles = nil
-}
-
-func (d *Downstream) hides(r *http.Request, at time.Time) bool {
-	return d.Way != nil && d.Way.Hides(r, at)
-}
-
-func (d *Downstream) later(r *http.Request) time.Duration {
-	if d.Way == nil {
-		return 0
-	}
-	return d.Way.Later(r)
 }
 
 func (d *Downstream) routes() http.Handler {

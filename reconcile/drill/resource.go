@@ -161,7 +161,7 @@ func (d *Downstream) write(w http.ResponseWriter, r *http.Request, res *resource
 	if sent := r.Header.Get("Idempotency-Key"); res.keyed && sent != "" {
 		key = account(r) + "\x00" + res.name + "\x00" + sent
 	}
-	body, again, err := d.make(account(r), key, res, in, d.later(r), by)
+	body, again, err := d.make(account(r), key, res, in, d.Way.Later(r), by)
 	switch {
 	case errors.Is(err, errBusy):
 		say(w, http.StatusServiceUnavailable, problem("busy", err.Error()))
@@ -207,7 +207,7 @@ func (d *Downstream) read(w http.ResponseWriter, r *http.Request, res *resource)
 	}
 	for _, e := range d.made(res) {
 		age := now.Sub(e.At)
-		if e.Account == account(r) && !e.At.Before(since(query)) && age >= 0 && (t.Fault != Lag || age >= t.For) && !d.hides(r, e.At) {
+		if e.Account == account(r) && !e.At.Before(since(query)) && age >= 0 && (t.Fault != Lag || age >= t.For) && !d.Way.Hides(r, e.At) {
 			all = append(all, e.item)
 		}
 	}
@@ -237,13 +237,7 @@ func (res *resource) refuses(in fields) (status int, body []byte) {
 
 // say answers.
 func say(w http.ResponseWriter, status int, body []byte) {
-	if w.Header().Get("Content-Type") == "" {
-		kind := "application/json"
-		if strings.HasPrefix(string(body), "<") {
-			kind = "text/html"
-		}
-		w.Header().Set("Content-Type", kind)
-	}
+	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Date", time.Now().UTC().Format(http.TimeFormat))
 	w.WriteHeader(status)
 	w.Write(body)

@@ -93,7 +93,6 @@ func (c mcpCommand) serve(ctx context.Context, argv []string, flags mcpFlags) er
 	if _, o.Recorder, err = c.liveRecorder(context.WithoutCancel(ctx), c.source(flags.source), "agent", said); err != nil {
 		return err
 	}
-	o.Store = c.store
 	if err := identify(&o, argv, flags); err != nil {
 		return err
 	}

@@ -46,7 +46,7 @@ func benchmarkCall(b *testing.B, tool string) {
 	hear, out := io.Pipe()
 	store := ledgertest.NewMemory(time.Now, nil)
 	p := mcpproxy.New(mcpproxy.Options{
-		Recorder: record.New(store, nil, record.Options{}), Store: store, In: in, Out: out, Server: "s", Scope: "x",
+		Recorder: record.New(store, nil, record.Options{}), In: in, Out: out, Server: "s", Scope: "x",
 		Connect: func(context.Context) (mcpwire.Conn, error) { return newFake(answerer), nil },
 	})
 	ended := make(chan error, 1)
@@ -80,7 +80,7 @@ func benchmarkBigAnswer(b *testing.B, tool, inside string) {
 	hear, out := io.Pipe()
 	store := ledgertest.NewMemory(time.Now, nil)
 	p := mcpproxy.New(mcpproxy.Options{
-		Recorder: record.New(store, nil, record.Options{}), Store: store, In: in, Out: out, Server: "s", Scope: "x",
+		Recorder: record.New(store, nil, record.Options{}), In: in, Out: out, Server: "s", Scope: "x",
 		Connect: func(context.Context) (mcpwire.Conn, error) {
 			return newFake(func(f *fake, line []byte) {
 				frame := mcpwire.Parse(line)

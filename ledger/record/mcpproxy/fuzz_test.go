@@ -108,7 +108,7 @@ func frames(t *testing.T, said, answer []byte) {
 		return record.KindRule{Deadline: 200 * time.Millisecond, Repeat: record.RepeatAllow}
 	})
 	p := mcpproxy.New(mcpproxy.Options{
-		Recorder: record.New(store, rules, record.Options{}), Store: store, In: bytes.NewReader(said), Out: io.Discard,
+		Recorder: record.New(store, rules, record.Options{}), In: bytes.NewReader(said), Out: io.Discard,
 		Connect: func(context.Context) (mcpwire.Conn, error) { return conn, nil }, Server: "s", Scope: "x",
 		InputPatience: 20 * time.Millisecond, Grace: 20 * time.Millisecond,
 	})

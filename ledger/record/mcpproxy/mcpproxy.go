@@ -28,7 +28,6 @@ import (
 // Options are what a proxy stands between, and what it records with.
 type Options struct {
 	Recorder *record.Recorder
-	Store    ledger.Store // the recorder's
 	// Connect starts or reaches the server. After an error every call is recorded
 	// as never sent.
 	Connect func(context.Context) (mcpwire.Conn, error)

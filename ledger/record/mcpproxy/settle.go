@@ -54,7 +54,7 @@ func (c *call) endWith(line []byte, operationID string, final bool) {
 
 // current is the operation as the ledger has it now.
 func (c *call) current(ctx context.Context) ledger.Record {
-	rec, err := c.p.o.Store.Read(ctx, ledger.Locator{ID: c.op.ID})
+	rec, err := c.p.o.Recorder.Store().Read(ctx, ledger.Locator{ID: c.op.ID})
 	if err != nil {
 		return ledger.Record{Found: true, Operation: c.op, Attempts: []ledger.Attempt{c.attempt}}
 	}
@@ -144,7 +144,7 @@ func (c *call) resume(w record.Request) bool {
 	}
 	awaits := outcome.AwaitsInput(state, answered)
 	ctx := c.p.ctx
-	rec, err := c.p.o.Store.Read(ctx, ledger.Locator{Scope: c.p.o.Scope, Awaits: awaits})
+	rec, err := c.p.o.Recorder.Store().Read(ctx, ledger.Locator{Scope: c.p.o.Scope, Awaits: awaits})
 	if err != nil || rec.Operation.Kind != w.Kind || rec.State() != ledger.Pending {
 		return false
 	}
@@ -182,7 +182,7 @@ func (c *call) resume(w record.Request) bool {
 // on. There is none for a client that knows no questions, and where it was not kept
 // as it was.
 func (c *call) question(o ledger.Operation) []byte {
-	rec, err := c.p.o.Store.Read(c.p.ctx, ledger.Locator{ID: o.ID})
+	rec, err := c.p.o.Recorder.Store().Read(c.p.ctx, ledger.Locator{ID: o.ID})
 	if err != nil || rec.Operation.Awaits != o.Awaits || !c.stateless() {
 		return nil
 	}

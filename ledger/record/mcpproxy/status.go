@@ -98,14 +98,14 @@ func (c *call) standings() []byte {
 	defer cancel()
 	m, _ := mcpwire.Members(c.arguments)
 	if raw := m["operation"]; !mcpwire.Absent(raw) {
-		rec, err := c.p.o.Store.Read(ctx, ledger.Locator{ID: mcpwire.Text(raw)})
+		rec, err := c.p.o.Recorder.Store().Read(ctx, ledger.Locator{ID: mcpwire.Text(raw)})
 		if err != nil || !strings.HasPrefix(rec.Operation.Kind, kindPrefix) {
 			return c.toolResult(map[string]any{"operations": []standing{}}, "No tool call with that operation id is recorded in this ledger.", true, true)
 		}
 		s := standingOf(rec)
 		return c.toolResult(map[string]any{"operations": []standing{s}}, s.Advice, false, true)
 	}
-	list, more, err := openCalls(ctx, c.p.o.Store)
+	list, more, err := openCalls(ctx, c.p.o.Recorder.Store())
 	if err != nil {
 		c.p.o.Log("the ledger cannot be read: " + err.Error())
 		return c.failure(codeInternal, "unreachable", "", record.ToCaller(err))

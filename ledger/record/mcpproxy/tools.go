@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"indoubt/ledger/record"
-	"indoubt/ledger/wire/carry"
 	"indoubt/ledger/wire/mcpwire"
 )
 
@@ -118,15 +117,8 @@ func (p *Proxy) listed(line []byte, f mcpwire.Frame, asked int) []byte {
 // as it was, where the policy names no place or the arguments have none: such a
 // call goes without a token.
 func withToken(line []byte, arguments json.RawMessage, rule record.KindRule, token string) ([]byte, bool) {
-	path, appending := rule.TokenInto, false
-	if rule.TokenAppend != "" {
-		path, appending = rule.TokenAppend, true
-	}
-	if path == "" {
-		return line, false
-	}
-	at, err := carry.At(path, appending)
-	if err != nil {
+	at, ok := rule.TokenPlace("")
+	if !ok {
 		return line, false
 	}
 	if mcpwire.Absent(arguments) {

@@ -99,7 +99,7 @@ func (w *world) environment(role string) []string {
 func (w *world) options() mcpproxy.Options {
 	return mcpproxy.Options{
 		Recorder: record.New(w.store, record.Rules(w.ruleOf), record.Options{Reader: w.reader}),
-		Store:    w.store, Connect: w.server, Server: "scripted", Scope: "mcp:test",
+		Connect:  w.server, Server: "scripted", Scope: "mcp:test",
 	}
 }
 

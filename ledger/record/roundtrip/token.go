@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"indoubt/ledger/record"
-	"indoubt/ledger/wire/carry"
 	"indoubt/ledger/wire/transmit"
 )
 
@@ -23,18 +22,8 @@ type sent struct {
 // (body.metadata.token, query.ref), or in the body.
 func withToken(req *http.Request, body []byte, rule record.KindRule, token string) (out sent, ok bool) {
 	out = sent{req.URL.RawQuery, body}
-	path, list := rule.TokenInto, false
-	if path == "" {
-		path, list = rule.TokenAppend, true
-	}
-	if path == "" || sealed(req) {
-		return out, false
-	}
-	if rule.Input != "" {
-		path = rule.Input + "." + strings.TrimPrefix(path, "input.")
-	}
-	at, err := carry.At(path, list)
-	if err != nil {
+	at, named := rule.TokenPlace(rule.Input)
+	if !named || sealed(req) {
 		return out, false
 	}
 	if below, is := at.Below("query"); is {
