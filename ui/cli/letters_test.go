@@ -27,19 +27,19 @@ type letter struct {
 
 var deadLetters = []letter{
 	{from: "sidekiq", token: "row.args[0]",
-		row: `{"class":"MailJob","args":["ref-%[1]d","ada"],"queue":"mail","jid":"j%[1]d","created_at":1750000000.25,"error_class":"Net::ReadTimeout","error_message":"timed out","retry_count":24}`},
+		row: `{"class":"MailJob","args":["nightly-letter-%[1]d","ada"],"queue":"mail","jid":"j%[1]d","created_at":1750000000.25,"error_class":"Net::ReadTimeout","error_message":"timed out","retry_count":24}`},
 	{from: "oban", token: "row.args.ref",
-		row: `{"id":%[1]d,"state":"discarded","queue":"mail","worker":"Shop.Mail","args":{"ref":"ref-%[1]d"},"errors":[{"at":"2025-06-15T10:00:09Z","attempt":1,"error":"** timeout"}],"attempt":20,"max_attempts":20,"inserted_at":"2025-06-15T10:00:00.123456"}`},
+		row: `{"id":%[1]d,"state":"discarded","queue":"mail","worker":"Shop.Mail","args":{"ref":"nightly-letter-%[1]d"},"errors":[{"at":"2025-06-15T10:00:09Z","attempt":1,"error":"** timeout"}],"attempt":20,"max_attempts":20,"inserted_at":"2025-06-15T10:00:00.123456"}`},
 	{from: "airflow", token: "row.rendered_fields.ref", head: `{"task_instances":[`, tail: `],"total_entries":0}`,
-		row: `{"task_id":"mail","dag_id":"night","dag_run_id":"r","map_index":%[1]d,"logical_date":"2025-06-15T00:00:00Z","start_date":"2025-06-15T01:00:00Z","state":"failed","try_number":2,"rendered_fields":{"ref":"ref-%[1]d"}}`},
+		row: `{"task_id":"mail","dag_id":"night","dag_run_id":"r","map_index":%[1]d,"logical_date":"2025-06-15T00:00:00Z","start_date":"2025-06-15T01:00:00Z","state":"failed","try_number":2,"rendered_fields":{"ref":"nightly-letter-%[1]d"}}`},
 	{from: "sqs", token: "parsed(row.Body).ref", head: `{"Messages":[`, tail: `]}`,
-		row: `{"MessageId":"m%[1]d","Body":"{\"ref\":\"ref-%[1]d\"}","Attributes":{"SentTimestamp":"1750000000000","ApproximateReceiveCount":"5","DeadLetterQueueSourceArn":"arn:aws:sqs:eu-central-1:1:mail"}}`},
+		row: `{"MessageId":"m%[1]d","Body":"{\"ref\":\"nightly-letter-%[1]d\"}","Attributes":{"SentTimestamp":"1750000000000","ApproximateReceiveCount":"5","DeadLetterQueueSourceArn":"arn:aws:sqs:eu-central-1:1:mail"}}`},
 	{from: "rabbitmq", token: "parsed(row.payload).ref", head: `[`, tail: `]`,
-		row: `{"routing_key":"dead","properties":{"message_id":"m%[1]d","timestamp":1750000000,"headers":{"x-first-death-queue":"mail","x-death":[{"count":1,"queue":"mail","reason":"rejected","time":1750000060}]}},"payload":"{\"ref\":\"ref-%[1]d\"}"}`},
+		row: `{"routing_key":"dead","properties":{"message_id":"m%[1]d","timestamp":1750000000,"headers":{"x-first-death-queue":"mail","x-death":[{"count":1,"queue":"mail","reason":"rejected","time":1750000060}]}},"payload":"{\"ref\":\"nightly-letter-%[1]d\"}"}`},
 	{from: "celery", token: "row.kwargs.ref",
-		row: `{"status":"FAILURE","name":"mail.send","args":[],"kwargs":{"ref":"ref-%[1]d"},"traceback":"x\nReadTimeout: timed out","task_id":"t%[1]d"}`},
+		row: `{"status":"FAILURE","name":"mail.send","args":[],"kwargs":{"ref":"nightly-letter-%[1]d"},"traceback":"x\nReadTimeout: timed out","task_id":"t%[1]d"}`},
 	{from: "kafka", token: "parsed(row.payload).ref",
-		row: `{"topic":"dlq","partition":0,"offset":%[1]d,"tstype":"create","ts":1750000000000,"headers":["__connect.errors.topic","mail","__connect.errors.connector.name","mailer","__connect.errors.stage","TASK_PUT","__connect.errors.exception.message","Read timed out"],"key":null,"payload":"{\"ref\":\"ref-%[1]d\"}"}`},
+		row: `{"topic":"dlq","partition":0,"offset":%[1]d,"tstype":"create","ts":1750000000000,"headers":["__connect.errors.topic","mail","__connect.errors.connector.name","mailer","__connect.errors.stage","TASK_PUT","__connect.errors.exception.message","Read timed out"],"key":null,"payload":"{\"ref\":\"nightly-letter-%[1]d\"}"}`},
 }
 
 // file writes so many letters.
@@ -58,7 +58,8 @@ func (l letter) file(t testing.TB, dir string, n int) string {
 	return path
 }
 
-// mailbox knows the mails that have landed: those with an even number, and one more.
+// mailbox knows the mails that have landed: those with an even number, and one more. Their
+// names are so long that what is made up like them is never one.
 func mailbox(t testing.TB) (url string, more *atomic.Value, writes *atomic.Int64) {
 	more, writes = new(atomic.Value), new(atomic.Int64)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -67,7 +68,7 @@ func mailbox(t testing.TB) (url string, more *atomic.Value, writes *atomic.Int64
 		}
 		ref, found := r.URL.Query().Get("ref"), "[]"
 		created := int64(1750000300) // after each letter, and long before it was taken over
-		n, err := strconv.Atoi(strings.TrimPrefix(ref, "ref-"))
+		n, err := strconv.Atoi(strings.TrimPrefix(ref, "nightly-letter-"))
 		if ref == more.Load() {
 			created, n, err = time.Now().Unix()+1, -2, nil
 		}
