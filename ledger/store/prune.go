@@ -305,7 +305,7 @@ var errCut = errors.New("the file is cut off, or damaged")
 func (w *pruning) copy(from io.Reader, read func(line string) (string, error)) error {
 	unzip, err := gzip.NewReader(from)
 	if err != nil {
-		return fmt.Errorf("%w: %v", errCut, err)
+		return fmt.Errorf("%w: %w", errCut, err)
 	}
 	lines := bufio.NewReader(unzip)
 	for err == nil {
@@ -326,10 +326,10 @@ func (w *pruning) copy(from io.Reader, read func(line string) (string, error)) e
 			}
 		}
 	}
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		return nil
 	}
-	return fmt.Errorf("%w: %v", errCut, err)
+	return fmt.Errorf("%w: %w", errCut, err)
 }
 
 // Forget leaves nothing but their ids of operations in a file that a prune made. The file is
