@@ -11,7 +11,7 @@ const wide = { cols: 160, rows: 48 };
 
 // A dialog takes no key for a moment after it has opened.
 const opened = { rest: 600 };
-const list = [{ see: "TWICE" }, { see: "over" }, { see: "acct_7Kd" }, { rest: 800 }];
+const list = [{ see: "TWICE" }, { see: "Checking 0" }, { see: "over" }, { see: "acct_7Kd" }, { rest: 800 }];
 const to = (row) => ({ press: Array(row).fill("j") });
 
 const demo = (name, size, steps, more = {}) => ({ name, size, command: night, env: { INDOUBT_ACTOR: "maya" }, steps: [...list, ...steps], ...more });
