@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -139,6 +140,11 @@ func prunedInPart(t *testing.T, open Open) {
 		left := need.Get(os.ReadDir(to))(d)
 		need.That(d, len(left) == 1, "%s: %v", name, left)
 	}
+	// A file that lacks what was moved to it is not taken for a whole one.
+	d.ok(os.WriteFile(done.File+".part", whole[:len(whole)/2], 0o600))
+	_, err := d.s.(pruner).Prune(ctx, ledger.Prune{Before: Noon, To: to, Actor: maya})
+	need.That(d, err != nil && strings.Contains(err.Error(), "lacks 1 of the operations"), "%v", err)
+	need.That(d, len(need.Get(os.ReadFile(done.File+".part"))(d)) == len(whole)/2, "the damaged file is gone")
 }
 
 // What was moved is redacted in the ledger and in its file, and what it is compared by stays.

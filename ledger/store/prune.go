@@ -265,9 +265,9 @@ func (w *pruning) resume(ctx context.Context, db Database, path string) error {
 		return err
 	}
 	defer half.Close()
-	ours := false
+	name, ours, left := aboutFile+filepath.Base(w.File), false, 0
 	if err := db.View(ctx, func(tx Tx) error {
-		return One(tx, []any{&ours}, `SELECT EXISTS (SELECT 1 FROM ev WHERE about = ? AND op = 0)`, aboutFile+filepath.Base(w.File))
+		return One(tx, []any{&ours}, `SELECT EXISTS (SELECT 1 FROM ev WHERE about = ? AND op = 0)`, name)
 	}); err != nil || !ours {
 		return err
 	}
@@ -276,21 +276,31 @@ func (w *pruning) resume(ctx context.Context, db Database, path string) error {
 	}
 	defer os.Remove(w.file.Name())
 	defer w.file.Close()
-	err = db.View(ctx, func(tx Tx) error {
-		return w.copy(half, func(line string) (string, error) {
-			moved := false
-			err := One(tx, []any{&moved}, `SELECT EXISTS (SELECT 1 FROM op o JOIN ev e ON e.seq = o.moved WHERE o.seq = ? AND e.about = ?)`,
-				digits(parse(parse(line).get("op")).get("seq")), aboutFile+filepath.Base(w.File))
-			if !moved {
-				line = ""
-			}
-			return line, err
-		})
+	var file error // which the database must not take for its own
+	err = db.View(ctx, func(tx Tx) (failed error) {
+		failed = One(tx, []any{&left}, `SELECT count(*) FROM op o JOIN ev e ON e.seq = o.moved WHERE e.about = ?`, name)
+		if failed == nil {
+			file = w.copy(half, func(line string) (string, error) {
+				moved := false
+				failed = One(tx, []any{&moved}, `SELECT EXISTS (SELECT 1 FROM op o JOIN ev e ON e.seq = o.moved
+					WHERE o.seq = ? AND e.about = ?)`, digits(parse(parse(line).get("op")).get("seq")), name)
+				if !moved {
+					return "", failed
+				}
+				left--
+				return line, failed
+			})
+		}
+		return failed
 	})
-	if err != nil && !errors.Is(err, errCut) { // what was cut off has not left the ledger
+	switch {
+	case err != nil:
 		return err
+	case file != nil && !errors.Is(file, errCut): // what was cut off has not left the ledger
+		return file
+	case left != 0:
+		return fmt.Errorf("%s is damaged: it lacks %d of the operations that were moved to it", path, left)
 	}
-	err = nil
 	if w.size > 0 {
 		err = w.end()
 	}
@@ -302,7 +312,12 @@ var errCut = errors.New("the file is cut off, or damaged")
 
 // copy writes each line of another file as its reader gives it back. What comes before a cut is
 // written.
-func (w *pruning) copy(from io.Reader, read func(line string) (string, error)) error {
+func (w *pruning) copy(from io.ReadSeeker, read func(line string) (string, error)) error {
+	_, err := from.Seek(0, io.SeekStart)
+	if err != nil {
+		return err
+	}
+	w.size = 0
 	unzip, err := gzip.NewReader(from)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errCut, err)
