@@ -31,10 +31,14 @@ var (
 		ledger.OrderNewest: {"op o", []string{"o.changed_at", "o.seq"}, true, "op_changed"},
 		ledger.OrderOldest: {"op o", []string{"o.seq"}, false, "op_open"},
 	}
-	byHistory = sorting{"ev e CROSS JOIN op o ON o.seq = e.op AND {likely o.change_id = e.id}", []string{"e.seq"}, true, ""}
+	byHistory = sorting{"ev e CROSS JOIN op o ON o.seq = e.op AND " + isNewest, []string{"e.seq"}, true, ""}
 )
 
-const fromFew = "op o CROSS JOIN ev e ON e.op = o.seq AND e.id = o.change_id"
+const fromFew = "op o CROSS JOIN ev e ON e.op = o.seq AND " + isNewest
+
+// isNewest is the condition that event e is the newest change of operation o; of what was moved, the newest event.
+const isNewest = `({likely o.change_id = e.id} OR o.moved <> 0 AND o.change_id = ''
+	AND e.seq = (SELECT max(m.seq) FROM ev m WHERE m.op = o.seq))`
 
 // from reads columns of operations o with their prices p.
 func from(rows string, columns []string, where string) string {

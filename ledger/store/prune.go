@@ -182,10 +182,15 @@ func (w *pruning) next(tx Tx, p ledger.Prune) (b batch, err error) {
 	if err != nil {
 		return b, err
 	}
-	of := map[string][]string{}
+	of, newest := map[string][]string{}, map[string]string{}
+	for _, o := range rows {
+		newest[o.get("seq")] = o.get("change_id")
+	}
 	for _, e := range events {
-		of[e.get("op")] = append(of[e.get("op")], e.json())
-		if e.get("lost_at") == "" && e.get("about") == "" { // else outages and runs are asked of it
+		op := e.get("op")
+		of[op] = append(of[op], e.json())
+		// Lists are asked of the newest, and outages and runs of theirs.
+		if e.get("id") != newest[op] && e.get("lost_at") == "" && e.get("about") == "" {
 			b.events = append(b.events, int64(digits(e.get("seq"))))
 		}
 	}

@@ -87,7 +87,7 @@ func TestI3_E2E_APruneIsKilled(t *testing.T) {
 	need.That(t, len(in) >= settled, "%d of %d were moved", len(in), settled)
 	for _, row := range s.rows(`SELECT o.id, substr(f.about, 6), (SELECT count(*) FROM ev e WHERE e.op = o.seq)
 		FROM op o JOIN ev f ON f.seq = o.moved`) {
-		need.That(t, in[row[0]] == row[1] && row[2] == "0", "%s is said to be in %s, and is in %q", row[0], row[1], in[row[0]])
+		need.That(t, in[row[0]] == row[1] && row[2] == "1", "%s is said to be in %s, and is in %q", row[0], row[1], in[row[0]])
 		delete(in, row[0])
 	}
 	need.Equal(t, len(in), 0)
