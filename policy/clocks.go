@@ -165,7 +165,6 @@ func (k *Kind) rememberedUntil(rec ledger.Record) time.Time {
 	return start.Add(k.Remembers - k.Deadline - *k.LandsWithin - Skew)
 }
 
-// proven reports whether an attempt is known to have had no effect.
 func proven(a ledger.Attempt) bool {
 	return a.Proof != "" && (a.Final() == ledger.OutcomeFailed || a.Proof == ledger.ProofNotThere)
 }

@@ -76,7 +76,6 @@ func (d *decoder) fields(n *node, known ...field) bool {
 	return len(d.problems) == before && !broken
 }
 
-// mapping is fields as a reader.
 func (d *decoder) mapping(known ...field) reader {
 	return func(n *node) { d.fields(n, known...) }
 }
@@ -89,7 +88,6 @@ func (d *decoder) must(n *node, kind nodeKind, what, hint string) bool {
 	return n.kind == kind
 }
 
-// scalar reads a single value as text.
 func (d *decoder) scalar(n *node) (string, bool) {
 	hint := ""
 	if n.kind == mappingNode || n.kind == sequenceNode {

@@ -197,7 +197,6 @@ func (m *mcpRule) argumentsOf(r *rendering) json.RawMessage {
 	return ledger.EncodeJSON(data)
 }
 
-// text is the call as a person reads it.
 func (m *MCPRequest) text() string {
 	return strings.TrimRight(fmt.Sprintf("MCP %s: %s\n%s", m.Server, m.Tool, m.Arguments), "\n")
 }

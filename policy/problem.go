@@ -137,7 +137,6 @@ func painted(line string, secrets []string) string {
 	return redact.Replace(line, paint)
 }
 
-// problem makes a problem at a place of the file.
 func (s *source) problem(at place, message, hint string) Problem {
 	fit := func(text string) string { return visible(hide(withhold(text, s.secrets))) }
 	return Problem{File: s.name, Line: at.line, Column: at.column, Path: fit(at.path), Message: fit(message), Excerpt: s.excerpt(at.position), Hint: fit(hint)}

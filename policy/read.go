@@ -13,7 +13,6 @@ import (
 	"indoubt/policy/expr"
 )
 
-// maxCandidates bounds what is looked at on one page.
 const maxCandidates = 10_000
 
 // Read is how an operation's effect is looked for.
@@ -51,7 +50,6 @@ type Read struct {
 // Via is how the read asks: http, command, mcp or sql.
 func (r *Read) Via() string { return r.way.via() }
 
-// operationOnStdin reports whether a command gets the whole operation as JSON.
 func (r *Read) operationOnStdin() bool {
 	c, command := r.way.(*commandRule)
 	return command && c.stdin == nil
@@ -62,7 +60,6 @@ func (r *Read) uses(name string) bool {
 	return slices.ContainsFunc(r.expressions(), func(e *expr.Expression) bool { return e.Uses(name) })
 }
 
-// usesToken reports whether the read depends on the token.
 func (r *Read) usesToken() bool { return r.Proves() || r.uses("token") }
 
 // newestOnly reports whether the read depends on which attempt is the newest, so
@@ -74,7 +71,6 @@ func (r *Read) usesCursor() bool {
 	return slices.ContainsFunc(r.requestExpressions(), func(e *expr.Expression) bool { return e.Uses("cursor") }) || r.operationOnStdin() && r.next != nil
 }
 
-// requestExpressions are those that make the request.
 func (r *Read) requestExpressions() (out []*expr.Expression) {
 	for _, t := range templates(r.way) {
 		out = append(out, t.Expressions()...)

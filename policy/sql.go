@@ -11,7 +11,6 @@ import (
 	"indoubt/policy/expr"
 )
 
-// sqlDatabase is how a database is reached.
 type sqlDatabase struct {
 	driver string
 	dsn    *expr.Template

@@ -14,7 +14,6 @@ import (
 	"indoubt/policy/expr"
 )
 
-// defaultMaxBody bounds an answer where the policy does not.
 const defaultMaxBody = 4 << 20
 
 // digestPrefix marks a digest that stands for a redacted value in what is
@@ -29,7 +28,6 @@ type way interface {
 	render(r *rendering) Request // errors are kept in r
 }
 
-// templates are all of a way.
 func templates(w way) []*expr.Template { return slices.Concat(w.questions(), w.beside()) }
 
 // render fills in the templates once: with secrets, or with their names to be shown.

@@ -95,7 +95,6 @@ func (s *Step) fail(err error) {
 	}
 }
 
-// tracer evaluates expressions one by one.
 type tracer struct {
 	ctx   context.Context
 	steps []Step

@@ -241,7 +241,6 @@ func (p Proof) notThere(seen string) Judgement {
 	return j
 }
 
-// onTheWall is a time by the local wall clock.
 func onTheWall(at time.Time) string { return at.Local().Format("2006-01-02 15:04:05 MST") }
 
 // Proof gathers what is known of one operation before a read is sent.

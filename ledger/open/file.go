@@ -13,7 +13,6 @@ import (
 	"indoubt/ledger/store"
 )
 
-// file is a ledger in a SQLite file.
 type file struct{ path string }
 
 func (f file) String() string { return f.path }

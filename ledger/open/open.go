@@ -98,7 +98,6 @@ var (
 var noAddress = ledger.Trouble{Code: "usage", Message: "the name of the ledger is neither a path nor an address that can be read",
 	Do: "give a path, or postgres://user@host:5432/database?sslmode=verify-full; " + passwords}
 
-// passwords says where one is given.
 const passwords = "the password comes from PGPASSFILE (~/.pgpass), PGPASSWORD or a service file"
 
 // InArgument refuses the name of a ledger that has a password in it: the arguments of a
@@ -114,7 +113,6 @@ func InArgument(name string) error {
 	return nil
 }
 
-// keeper is a store that keeps the check value of a key.
 type keeper interface {
 	Database() store.Database
 	// KeyApart reports whether its recorders must bring the key.
@@ -132,7 +130,6 @@ func hasKey(ctx context.Context, k keeper) (has bool, err error) {
 	return has, err
 }
 
-// examineKey compares the key that is there with the ledger's.
 func examineKey(ctx context.Context, k keeper) []ledger.Finding {
 	_, err := k.DigestKey(ctx)
 	return []ledger.Finding{store.KeyFinding(err)}

@@ -10,7 +10,6 @@ import (
 	"indoubt/ledger/store"
 )
 
-// server is a ledger in a PostgreSQL database.
 type server struct{ address string }
 
 func (s server) String() string { return postgres.Shown(s.address) }

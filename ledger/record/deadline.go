@@ -19,7 +19,6 @@ type SendDeadline struct {
 	clock  ledger.Clock
 }
 
-// deadlineOf is the send deadline of an attempt whose begin was asked for at asked.
 func deadlineOf(a ledger.Attempt, asked time.Time, clock ledger.Clock) SendDeadline {
 	length := a.DeadlineAt.Sub(a.StartedAt)
 	return SendDeadline{length: length, until: asked.Add(length), wall: a.DeadlineAt, clock: clock}

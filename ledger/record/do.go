@@ -87,7 +87,6 @@ func stored(o ledger.Operation) Result {
 	return Result{Receipt: o.Receipt(), Output: said, Part: !whole, Operation: o, Replayed: true}
 }
 
-// doing is one attempt of a Do.
 type doing struct {
 	recorder *Recorder
 	begun    Begun

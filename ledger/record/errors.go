@@ -52,7 +52,6 @@ func In(err error) *AnswerError {
 	return &AnswerError{}
 }
 
-// doubt is the error for an operation that is in doubt, and why.
 func doubt(o ledger.Operation, why error) error {
 	return &AnswerError{ledger.BeginResult{Answer: ledger.AnswerInDoubt, Operation: o}, why}
 }

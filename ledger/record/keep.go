@@ -33,7 +33,6 @@ type keeping struct {
 	empty chan struct{} // closed when the last one is recorded; nil when there is none
 }
 
-// kept is one of them.
 type kept struct {
 	ledger.SettleRequest
 	unsure bool      // whether its attempt is recorded at all is not known

@@ -19,7 +19,6 @@ import (
 // is copied does not help to guess them.
 const digestPrefix = "redacted:"
 
-// redactor replaces secrets in what is recorded.
 type redactor struct {
 	mu     sync.Mutex
 	secret []byte

@@ -351,7 +351,6 @@ func checkType(t *cel.Type, want Type) *Problem {
 	return p
 }
 
-// typeWords are the plain names of the types of values.
 var typeWords = map[types.Kind]string{
 	types.BoolKind: "true or false", types.StringKind: "text", types.IntKind: "a number", types.UintKind: "a number",
 	types.DoubleKind: "a number", types.ListKind: "a list", types.MapKind: "a mapping", types.NullTypeKind: "null",

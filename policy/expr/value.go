@@ -178,7 +178,6 @@ func (v Value) typeName() string {
 	return cmp.Or(typeWords[v.val.Type().(*types.Type).Kind()], v.val.Type().TypeName())
 }
 
-// bigNumberType is the CEL type of bigNumber.
 var bigNumberType = types.NewOpaqueType("indoubt.number")
 
 // bigNumber is a JSON integer beyond 64 bits, kept digit by digit. It equals

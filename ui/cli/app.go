@@ -158,7 +158,6 @@ func osUser() string {
 	return os.Getenv("USER")
 }
 
-// defaultPolicyPath is where the policy is looked for by default.
 func defaultPolicyPath() string { return filepath.Join(xdg.ConfigHome, "indoubt", "policy.yaml") }
 
 // policyFile is the path in force, and whether it was named. A file that
@@ -265,7 +264,6 @@ func (a *app) ledgerFor(ctx context.Context, why purpose) (ledger.Store, error) 
 	return s, nil
 }
 
-// keep keeps the open ledger for the command.
 func keep(a *app, s ledger.Store) {
 	a.store, a.past = s, reconcile.NewHistory(s)
 	if a.live != nil {

@@ -67,7 +67,6 @@ func (w *requestFlags) request(a *app, needInput bool) (record.Request, error) {
 	return out, err
 }
 
-// maxInput bounds what is read as an input.
 const maxInput = 16 << 20
 
 func (w *requestFlags) readInput(a *app) (json.RawMessage, error) {
@@ -342,7 +341,6 @@ func begin(ctx context.Context, a *app, request record.Request, dryRun bool) err
 	})
 }
 
-// begunJSON is the operation with what its sender needs.
 type begunJSON struct {
 	operationJSON
 	Answer  ledger.BeginAnswer `json:"answer"`

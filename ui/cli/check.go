@@ -17,7 +17,6 @@ import (
 	"indoubt/ui/ticket"
 )
 
-// checkCommand asks the other side now: about some operations, or about all that is due.
 type checkCommand struct{ *app }
 
 func newCheckCommand(a *app) *cobra.Command {

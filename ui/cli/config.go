@@ -23,7 +23,6 @@ type config struct {
 	Mouse bool   `yaml:"mouse"`
 }
 
-// configPath is where the configuration is.
 func configPath(env func(string) string) string {
 	return filepath.Join(cmp.Or(env("XDG_CONFIG_HOME"), xdg.ConfigHome), "indoubt", "config.yaml")
 }

@@ -15,7 +15,6 @@ import (
 	"indoubt/ui/safe"
 )
 
-// consoleCommand opens the console, or prints what it would show.
 type consoleCommand struct{ *app }
 
 // newConsoleCommand is the program without a command.

@@ -13,7 +13,6 @@ import (
 	"indoubt/ui/safe"
 )
 
-// copyCommand moves a ledger to another place.
 type copyCommand struct{ *app }
 
 func newCopyCommand(a *app) *cobra.Command {

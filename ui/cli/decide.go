@@ -13,7 +13,6 @@ import (
 	"indoubt/ui/safe"
 )
 
-// decideFlags are what every deciding command takes.
 type decideFlags struct {
 	reason         string
 	dryRun         bool

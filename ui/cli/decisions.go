@@ -154,7 +154,6 @@ func (a *app) truth(flags decideFlags) (ledger.Truth, error) {
 	return said, nil
 }
 
-// until is the time that --until names.
 func until(s string, now time.Time) (time.Time, error) {
 	at, err := ticket.Until(s, now, time.Local)
 	if err != nil {

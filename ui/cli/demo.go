@@ -15,7 +15,6 @@ import (
 	"indoubt/reconcile/drill"
 )
 
-// demoCommand shows a simulated outage.
 type demoCommand struct{ *app }
 
 func newDemoCommand(a *app) *cobra.Command {

@@ -29,7 +29,6 @@ Exit 0: all is well, or only warnings; 1: something has failed.`,
 	}
 }
 
-// examination collects findings.
 type examination struct {
 	a        *app
 	findings []ledger.Finding
@@ -43,7 +42,6 @@ func (x *examination) ok(check, format string, args ...any) {
 	x.say(check, ledger.LevelOK, fmt.Sprintf(format, args...), "")
 }
 
-// broken says what an error means, with its hint.
 func (x *examination) broken(check string, err error) {
 	f := asFailure(err)
 	x.say(check, ledger.LevelFail, f.Message, cmp.Or(firstLine(f.Hint), lookAgain))

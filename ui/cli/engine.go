@@ -10,7 +10,6 @@ import (
 	"indoubt/ledger"
 )
 
-// engineCommand makes the checks that are due, on and on.
 type engineCommand struct{ *app }
 
 func newEngineCommand(a *app) *cobra.Command {

@@ -20,7 +20,6 @@ import (
 	"indoubt/ui/safe"
 )
 
-// failure is an error as the command line reports it.
 type failure struct {
 	Code    string   // a word for machines: one of codes, or what became of a run
 	Message string   // one clear sentence

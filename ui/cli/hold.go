@@ -47,7 +47,6 @@ func (f *scopeFlags) scope(args []string) (ledger.HoldScope, error) {
 	return out[0], nil
 }
 
-// holdCommand stops what is sent again, and lets it go on.
 type holdCommand struct{ *app }
 
 func newHoldCommand(a *app) *cobra.Command {
@@ -190,7 +189,6 @@ func (c holdCommand) release(ctx context.Context, scope ledger.HoldScope, flags 
 	})
 }
 
-// held says which holds stand, a line each.
 func held(holds []ledger.Hold) (lines []string) {
 	for _, h := range holds {
 		lines = append(lines, fmt.Sprintf("held is %s, by %s: %s", h.Scope, h.Actor.Name, h.Reason))

@@ -24,7 +24,6 @@ import (
 	"indoubt/ui/safe"
 )
 
-// httpFlags are what the HTTP proxy takes.
 type httpFlags struct {
 	listen, upstream, source, scope, grace string
 	hosts                                  []string

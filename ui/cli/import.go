@@ -51,7 +51,6 @@ is imported. With --skip-bad such rows alone are left out, and it exits 0.`,
 	return cmd
 }
 
-// importJSON is what became of the rows.
 type importJSON struct {
 	Mapping  string          `json:"mapping"`
 	Read     int             `json:"read"`
@@ -72,7 +71,6 @@ type importRowJSON struct {
 	At    *string `json:"at"` // null: at any time
 }
 
-// importing is one run of the command.
 type importing struct {
 	*app
 	from            string

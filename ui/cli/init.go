@@ -15,7 +15,6 @@ import (
 	"indoubt/ui/safe"
 )
 
-// initFlags are what a new ledger is to be.
 type initFlags struct {
 	policy       bool // put in force: one was named
 	dryRun, anew bool
@@ -23,7 +22,6 @@ type initFlags struct {
 	group        string
 }
 
-// initCommand makes a ledger.
 type initCommand struct{ *app }
 
 func newInitCommand(a *app) *cobra.Command {
@@ -185,7 +183,6 @@ func (c initCommand) again(ctx context.Context, s ledger.Store, flags initFlags)
 	})
 }
 
-// tense is a verb of what would be done, or of what was.
 func tense(dryRun bool, would, was string) string {
 	if dryRun {
 		return "would " + would

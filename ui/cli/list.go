@@ -23,7 +23,6 @@ type listOptions struct {
 // openTabs are what is not settled, what needs a person first.
 var openTabs = []ledger.Tab{ledger.TabNeedsYou, ledger.TabChecking, ledger.TabInFlight, ledger.TabParked}
 
-// listCommand prints operations.
 type listCommand struct{ *app }
 
 func newListCommand(a *app) *cobra.Command {

@@ -239,7 +239,6 @@ func policiesOf(env func(string) string) keptPolicies {
 	return keptPolicies(filepath.Join(state, "policies"))
 }
 
-// maxKept is how many policies are kept, the newest.
 const maxKept = 4
 
 // keep keeps a policy of this host that is in force. One that cannot be kept has its file.

@@ -17,7 +17,6 @@ import (
 	"indoubt/ui/ticket"
 )
 
-// logCommand prints the history, and follows it.
 type logCommand struct{ *app }
 
 func newLogCommand(a *app) *cobra.Command {
@@ -113,7 +112,6 @@ func (c logCommand) log(ctx context.Context, o logOptions, all everything) error
 	return c.follow(ctx, s, o, events, place, changed)
 }
 
-// wanted reports whether the event is one that was asked for.
 func (o logOptions) wanted(e ledger.Event) bool {
 	has := func(text, part string) bool { return strings.Contains(strings.ToLower(text), strings.ToLower(part)) }
 	return (o.id == "" || e.OperationID == o.id) && has(e.Actor.Name, o.by) && !e.At.Before(o.from) &&
@@ -185,7 +183,6 @@ func operationsOf(events []ledger.Event) (ids []string) {
 	return ids
 }
 
-// logStep is how many events are read at once.
 const logStep = 1000
 
 // lately goes back from the newest event until it has enough, or comes to what is too old.

@@ -20,7 +20,6 @@ import (
 	"indoubt/ledger/wire/mcpwire"
 )
 
-// mcpFlags say which server the proxy stands in front of.
 type mcpFlags struct {
 	server, scope, url, source, deadline string
 	headerEnv                            []string
@@ -28,7 +27,6 @@ type mcpFlags struct {
 
 const maxScope = 200 // bytes of a name that is kept with every call
 
-// mcpCommand stands before an MCP server.
 type mcpCommand struct{ *app }
 
 func newMCPCommand(a *app) *cobra.Command {

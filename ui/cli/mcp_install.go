@@ -20,13 +20,11 @@ import (
 	"indoubt/ui/safe"
 )
 
-// installFlags say which entries of a client's configuration are rewritten.
 type installFlags struct {
 	servers     []string
 	yes, dryRun bool
 }
 
-// installer rewrites the configuration of MCP clients.
 type installer struct {
 	*app
 	installFlags
@@ -77,7 +75,6 @@ changed since stays.
 	return cmd
 }
 
-// verb is what is done to a file, for sentences.
 func (i *installer) verb() string {
 	if i.undo {
 		return "uninstall"

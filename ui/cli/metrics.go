@@ -241,7 +241,6 @@ func (m *exposition) sample(v float64, labels ...string) {
 	m.printf("%s %s\n", named, strconv.FormatFloat(v, 'g', -1, 64))
 }
 
-// flag writes 1 where something is so, else 0.
 func (m *exposition) flag(is bool, labels ...string) {
 	m.sample(map[bool]float64{true: 1}[is], labels...)
 }

@@ -11,7 +11,6 @@ import (
 	"indoubt/ledger/open"
 )
 
-// purpose is what a command wants of the ledger.
 type purpose int
 
 const (
@@ -30,7 +29,6 @@ func (why purpose) unless(dryRun bool) purpose {
 	return why
 }
 
-// place is where the ledger in force is.
 func (a *app) place() (open.Place, error) {
 	if a.ledgerPath != "" {
 		return open.At(a.ledgerPath)

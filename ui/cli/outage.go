@@ -12,7 +12,6 @@ import (
 	"indoubt/ui/ticket"
 )
 
-// outageCommand shows what belongs together, and says what people do about it.
 type outageCommand struct{ *app }
 
 func newOutageCommand(a *app) *cobra.Command {
@@ -86,7 +85,6 @@ func (c outageCommand) list(ctx context.Context, limit int) error {
 	})
 }
 
-// outage is an outage in the words of the screen.
 func (c outageCommand) outage(a ledger.OutageAccount) ticket.Outage {
 	return ticket.Outage{OutageAccount: a, Now: c.clock(), Zone: time.Local}
 }
@@ -139,7 +137,6 @@ func (c outageCommand) take(ctx context.Context, args []string, flags *decideFla
 	})
 }
 
-// outageJSON is an outage as programs see it.
 type outageJSON struct {
 	ID         string                     `json:"id"`
 	Title      string                     `json:"title"`

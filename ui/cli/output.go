@@ -85,7 +85,6 @@ func within[T any](a *app, all []T, limit int) (some []T, cut bool) {
 // mostListed is the largest --limit of a list.
 const mostListed = 10_000
 
-// atMost refuses a limit that is none.
 func atMost(limit int) error {
 	if limit < 1 || limit > mostListed {
 		return usage(fmt.Sprintf("--limit %d is not between 1 and %d", limit, mostListed), "")

@@ -43,10 +43,8 @@ and sends nothing: roll the file out first, work goes on by the one in force.`,
 	return cmd
 }
 
-// policyCommand puts policies in force.
 type policyCommand struct{ *app }
 
-// appliedJSON is a policy that was put in force.
 type appliedJSON struct {
 	Number int64  `json:"number"`
 	Digest string `json:"digest"`
@@ -144,7 +142,6 @@ func (c policyCommand) apply(ctx context.Context, reason string, dryRun bool) er
 	})
 }
 
-// force puts a policy in force under a number.
 func (c policyCommand) force(ctx context.Context, s ledger.Policies, p *policy.Policy, number int64, reason string) error {
 	return s.ApplyPolicy(ctx, ledger.PolicyText{Number: number, Digest: p.Digest(), Text: p.Text(),
 		Actor: c.actor(), Reason: reason, ChangeID: ledger.NewID()})
@@ -172,7 +169,6 @@ func (c policyCommand) good(ctx context.Context) (*policy.Policy, error) {
 	return p, nil
 }
 
-// difference is what differs between the policy in force and another one.
 func difference(was ledger.PolicyText, is *policy.Policy) string {
 	if was.Number == 0 {
 		return ""

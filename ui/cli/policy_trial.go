@@ -12,7 +12,6 @@ import (
 	"indoubt/ui/ticket"
 )
 
-// trialJSON is what the answers show.
 type trialJSON struct {
 	Pages    []pageJSON     `json:"pages"`
 	Found    []effectJSON   `json:"found"`
@@ -53,7 +52,6 @@ func pageOf(page policy.TrialPage) pageJSON {
 	return out
 }
 
-// gave is what a step gave, as a person reads it.
 func gave(s policy.Step) string {
 	if s.Error != "" {
 		return "error: " + s.Error
@@ -110,7 +108,6 @@ func (t *trialJSON) judge(read *policy.Read, rec ledger.Record, trial policy.Tri
 // maxShown bounds what a person is shown of an answer, in bytes.
 const maxShown = 8 << 10
 
-// beginning is a text as far as a person reads it.
 func beginning(s string) string {
 	if len(s) <= maxShown {
 		return s

@@ -16,12 +16,10 @@ import (
 	"indoubt/reconcile/connect"
 )
 
-// trialOf says what `policy try` is to try a kind on.
 type trialOf struct {
 	op, input, token string
 }
 
-// tryCommand makes the check of a kind once.
 type tryCommand struct{ *app }
 
 func newPolicyTryCommand(a *app) *cobra.Command {

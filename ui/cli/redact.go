@@ -14,7 +14,6 @@ import (
 	"indoubt/ledger"
 )
 
-// redaction is `redact` under way.
 type redaction struct {
 	*app
 	flags decideFlags

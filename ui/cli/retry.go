@@ -37,7 +37,6 @@ Exit 0: it landed, or waits for its pipeline; 1: refused by the other side;
 	return cmd
 }
 
-// retrying is the step of `retry`.
 type retrying struct {
 	engine *reconcile.Engine
 	rules  *livePolicy
@@ -55,7 +54,6 @@ func (r *retrying) plan(ctx context.Context, run *decisionRun, it *ledger.RunIte
 	}
 }
 
-// planJSON is what a retry would do.
 type planJSON struct {
 	Basis      ledger.Basis `json:"basis"`
 	Why        string       `json:"why"`

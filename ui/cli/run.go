@@ -20,7 +20,6 @@ import (
 	"indoubt/ui/safe"
 )
 
-// runFlags are what run takes beside the request.
 type runFlags struct {
 	requestFlags
 	expand []string
@@ -32,7 +31,6 @@ type runFlags struct {
 // they are the command's.
 const ownVerdict = 100
 
-// runCommand runs a command as one recorded write, and says what became of it.
 type runCommand struct{ *app }
 
 func newRunCommand(a *app) *cobra.Command {
@@ -214,7 +212,6 @@ func (c runCommand) rehearse(ctx context.Context, r *record.Recorder, req comman
 	})
 }
 
-// runJSON is what became of a run.
 type runJSON struct {
 	begunJSON
 	Ran       bool    `json:"ran"`

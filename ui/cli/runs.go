@@ -12,7 +12,6 @@ import (
 	"indoubt/ui/ticket"
 )
 
-// runsCommand lists bulk runs and goes on with them.
 type runsCommand struct {
 	*app
 	reason string
@@ -133,7 +132,6 @@ func (c runsCommand) list(ctx context.Context, open bool, limit int) error {
 	})
 }
 
-// state says where a run stands, and what it has stopped for.
 func (c runsCommand) state(r ledger.DecisionRun) safe.Text {
 	return safe.Say("%s%s", act.State(r, c.clock()), ticket.Colon(r.Why))
 }

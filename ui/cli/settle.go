@@ -15,13 +15,11 @@ import (
 	"indoubt/ui/safe"
 )
 
-// settleFlags say what became of an attempt.
 type settleFlags struct {
 	outcome, proof, class, errorText, receipt, result, extend string
 	tokenSent, already, dryRun                                bool
 }
 
-// settleCommand records what became of an attempt.
 type settleCommand struct{ *app }
 
 func newSettleCommand(a *app) *cobra.Command {

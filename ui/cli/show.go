@@ -26,7 +26,6 @@ func newShowCommand(a *app) *cobra.Command {
 	}
 }
 
-// maxEvents bounds how much history one command prints.
 const maxEvents = 1000
 
 func (a *app) show(ctx context.Context, id string) error {

@@ -13,7 +13,6 @@ import (
 	"indoubt/ledger/lazyregexp"
 )
 
-// usage is the failure of a wrong command line.
 func usage(message, hint string) error {
 	return &failure{Code: "usage", Message: message, Hint: hint}
 }

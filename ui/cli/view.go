@@ -9,7 +9,6 @@ import (
 	"indoubt/ui/ticket"
 )
 
-// see is what is told about a record under the policy that is given.
 func see(p *policy.Policy, rec ledger.Record) ticket.Ticket {
 	if rec.Now.IsZero() {
 		rec.Now = time.Now()

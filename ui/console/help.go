@@ -8,13 +8,11 @@ import (
 	"indoubt/ui/ticket"
 )
 
-// topic is one line of the help: a key or a word, and what it does or means.
 type topic struct {
 	name, text string
 	off        bool
 }
 
-// chapter is a part of the help.
 type chapter struct {
 	title  string
 	closed string // why all of it is off

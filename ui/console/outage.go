@@ -30,7 +30,6 @@ func outageAt(m *Root) *ticket.Outage {
 	return nil
 }
 
-// openOutage shows an outage on the whole screen.
 func openOutage(m *Root, o *ticket.Outage) {
 	from := here(m)
 	m.outage.Open(o.ID)

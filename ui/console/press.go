@@ -269,7 +269,6 @@ func (m *Root) takeAdvice() tea.Cmd {
 	return nil
 }
 
-// menuKey opens the menu.
 const menuKey = "a"
 
 // choose presses a key of the menu, or the one that opens it again.

@@ -127,10 +127,8 @@ func openOrPause(m *Root) tea.Cmd {
 	return accountFor(m, ask.OpenRun{ID: m.feed.Runs[0].ID})
 }
 
-// accountFor reads what became of a run, and shows it.
 func accountFor(m *Root, of ask.OpenRun) tea.Cmd { return m.question(feed.Patience, told(m, of)) }
 
-// runsAtMost is how many runs are listed.
 var runsAtMost = 100
 
 // told reads a run, or the list of them, for a dialog.
@@ -205,7 +203,6 @@ func keyed(m *Root, key string, w int, lines ...safe.Text) string {
 	return m.Strong.Render(line) + "   " + m.Accent.Render(draw.Left(key, max(w-draw.Width(line)-3, 0)))
 }
 
-// bar is how far a run has come.
 func bar(run ledger.DecisionRun) safe.Text {
 	const room = 8
 	full := room * run.Done() / max(run.Size, 1)

@@ -29,7 +29,6 @@ type spot struct {
 	outage   outage.View
 }
 
-// goTo shows a screen from its top.
 func (p *spot) goTo(s screen) { p.screen, p.scrolled = s, 0 }
 
 // shape is how the screen is divided.

@@ -17,7 +17,6 @@ type stop struct {
 	over   func(*Root) tea.Cmd // opens the dialog that lay over it; nil: none
 }
 
-// here is where the console is now.
 func here(m *Root) stop {
 	s := stop{spot: m.spot, tab: m.table.Tab, filter: m.table.Filter}
 	if row := m.table.Chosen(); row != nil {
@@ -61,7 +60,6 @@ func went(m *Root, from stop) {
 	}
 }
 
-// descend shows a screen, one level further in.
 func descend(m *Root, to screen) {
 	from := here(m)
 	m.goTo(to)

@@ -260,7 +260,6 @@ func table[T any](b *strings.Builder, r Report, all []T, head []string, row func
 	}
 }
 
-// outage names the outage of a run.
 func (r Report) outage(id string) string {
 	if i := slices.IndexFunc(r.Outages, func(o Outage) bool { return o.ID == id }); i >= 0 {
 		return markdown(r.Outages[i].Reason())

@@ -111,5 +111,4 @@ func (t Ticket) Age() time.Duration {
 	return t.Now.Sub(cmp.Or(t.Row.DoubtedAt, t.Row.CreatedAt))
 }
 
-// at is a moment as the screen says it.
 func (t Ticket) at(m time.Time) string { return Moment(m, t.Now, t.Zone) }

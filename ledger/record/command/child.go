@@ -25,7 +25,6 @@ const (
 	endPatience = 2 * time.Second
 )
 
-// child is one wrapped command.
 type child struct {
 	Request           // with its placeholders filled in
 	asked   os.Signal // the last that asked this process to end
@@ -261,7 +260,6 @@ func (c *child) unheard() {
 	}
 }
 
-// heartbeat is what came of one.
 type heartbeat struct {
 	asked, deadline time.Time
 	err             error
@@ -322,7 +320,6 @@ func (c *child) stop(why error, class ledger.ErrorClass, grace time.Duration) {
 	}
 }
 
-// pace is how often the clocks are looked at.
 func (c *child) pace() time.Duration {
 	if c.beat == nil {
 		return look

@@ -8,7 +8,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// forwarded are the signals that a wrapped command hears of.
 var forwarded = []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2}
 
 // ignored are those of them that this process was started to ignore (nohup),

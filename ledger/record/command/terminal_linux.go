@@ -61,7 +61,6 @@ func ownTerminal(stdin io.Reader, stdout io.Writer, guard []string) *terminal {
 	return nil
 }
 
-// close closes the files that are open.
 func (t *terminal) close() {
 	for _, f := range []*os.File{t.file, t.hold, t.held} {
 		f.Close()

@@ -96,7 +96,6 @@ func rewrite(r *httputil.ProxyRequest, upstream *url.URL) {
 	r.Out.Header.Del("Http2-Settings")
 }
 
-// onward is a request as it goes to the upstream.
 func (p *Proxy) onward(r *http.Request) *http.Request {
 	out := &httputil.ProxyRequest{In: r, Out: r.Clone(r.Context())}
 	rewrite(out, p.upstream)

@@ -71,7 +71,6 @@ func newProblem(code string, status int, title, detail string) *problem {
 	return &problem{Type: problemType + code, Code: code, Status: status, Title: title, Detail: detail}
 }
 
-// about names the operation.
 func (p *problem) about(o ledger.Operation) *problem {
 	p.Operation, p.Receipt = o.ID, o.Receipt()
 	return p
@@ -128,7 +127,6 @@ var problems = []*problem{
 		advise("Take it as done; its effect is named by the receipt where there is one. Look at it: "),
 }
 
-// because is the problem of a code.
 func because(code, why string) *problem {
 	p := *problems[slices.IndexFunc(problems, func(p *problem) bool { return p.Code == code })]
 	p.Title, p.Detail = strings.ReplaceAll(p.Title, "%s", why), strings.ReplaceAll(p.Detail, "%s", why)
@@ -222,5 +220,4 @@ func newOnce(ended string, o ledger.Operation) string {
 	return "It has another caller, or another key: " + o.KeyToSend() + ". Do not send it again without looking: once that one " + ended + ", this is a new request; look at it: " + show(o)
 }
 
-// show is the command that shows an operation with its answers.
 func show(o ledger.Operation) string { return "indoubt show " + o.ID }

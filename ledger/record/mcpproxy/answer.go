@@ -42,7 +42,6 @@ func (c *call) about(o ledger.Operation, code, advice string) told {
 	return told{Outcome: outcomeOf[code], Facts: c.p.facts(code, o.ID), Receipts: o.Receipts, Advice: advice}
 }
 
-// facts are the facts of an error, with the tool to ask.
 func (p *Proxy) facts(code, operationID string) record.Facts {
 	return record.FactsOf(code, operationID, map[string]any{"tool": p.status, "arguments": map[string]string{"operation": operationID}})
 }
@@ -194,7 +193,6 @@ func failureLine(id json.RawMessage, number int, data coded, message string) []b
 	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%s,"data":%s}}`, id, number, ledger.EncodeJSON(message), ledger.EncodeJSON(data))
 }
 
-// redacted reports whether parts of a stored result were replaced.
 func redacted(result json.RawMessage) bool { return bytes.Contains(result, []byte("[redacted")) }
 
 // unrecorded answers a call that may not be sent (I1).

@@ -16,7 +16,6 @@ import (
 	"indoubt/ledger/wire/mcpwire"
 )
 
-// toolCall is what a client sent as a tools/call.
 type toolCall struct {
 	frame     mcpwire.Frame
 	tool      string
@@ -66,7 +65,6 @@ func (p *Proxy) newCall(f mcpwire.Frame) *call {
 	return c
 }
 
-// kindPrefix begins the kind of every recorded tool call.
 const kindPrefix = "mcp."
 
 func (c *call) kind() string { return kindPrefix + c.p.o.Server + "." + c.tool }
@@ -438,7 +436,6 @@ func (c *call) end(line []byte) bool {
 	return mine && c.p.reply(line)
 }
 
-// close ends the call.
 func (c *call) close() {
 	c.p.mu.Lock()
 	defer c.p.mu.Unlock()

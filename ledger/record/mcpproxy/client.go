@@ -111,7 +111,6 @@ func (p *Proxy) take(line []byte) {
 	}
 }
 
-// introduced keeps what the client says of itself.
 func (p *Proxy) introduced(info json.RawMessage) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -314,7 +313,6 @@ func (p *Proxy) refuse(f mcpwire.Frame, code int, why string) {
 	p.reply(failureLine(id, code, codedAs("not_passed"), "indoubt did not pass this on: "+why))
 }
 
-// reply writes a line to the client.
 func (p *Proxy) reply(line []byte) bool {
 	return p.out.write(line) == nil
 }

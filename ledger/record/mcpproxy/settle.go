@@ -52,7 +52,6 @@ func (c *call) endWith(line []byte, operationID string, final bool) {
 	}()
 }
 
-// current is the operation as the ledger has it now.
 func (c *call) current(ctx context.Context) ledger.Record {
 	rec, err := c.p.o.Recorder.Store().Read(ctx, ledger.Locator{ID: c.op.ID})
 	if err != nil {

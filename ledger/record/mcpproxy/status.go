@@ -32,7 +32,6 @@ func statusDefinition(name string) []byte {
 	return fmt.Appendf(nil, `{"name":%q,"title":"Calls in doubt","description":"Tells whether an earlier tool call took effect. With an operation id: the state of that call. Without: every call, of any server recorded here, that is under way or of which it is not known whether it took effect.","inputSchema":{"type":"object","properties":{"operation":{"type":"string","description":"The operation id that an answer named"}},"additionalProperties":false},"annotations":{"title":"Calls in doubt","readOnlyHint":true,"destructiveHint":false,"idempotentHint":true,"openWorldHint":false}}`, name)
 }
 
-// standing is one operation as the status tool tells it.
 type standing struct {
 	Operation string   `json:"operation"`
 	Kind      string   `json:"kind"`

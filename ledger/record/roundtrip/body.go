@@ -134,7 +134,6 @@ func tooLarge(bound int64) error {
 	return &NotTakenError{Problem: "too_large", Why: fmt.Sprintf("A write's body may be %d bytes long; nothing was sent.", bound)}
 }
 
-// unread is the error for a request that could not be read to its end.
 func unread(err error) error { return &NotTakenError{Problem: "bad_request", Err: err} }
 
 // isRecorded reports whether a header has a part in what is recorded: it names the

@@ -138,7 +138,6 @@ func (w *httpWrite) scope() (string, error) {
 	return scope + " " + digest, nil
 }
 
-// origin is the scheme, host and port of an address.
 func origin(u *url.URL) string {
 	u = transmit.Spelled(u)
 	return u.Scheme + "://" + u.Host

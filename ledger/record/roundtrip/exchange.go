@@ -213,7 +213,6 @@ func (x *exchange) beat(until record.SendDeadline, over <-chan struct{}) {
 
 var errNotRead = errors.New("the answer was not read in time")
 
-// response is the head as the caller gets it.
 func (x *exchange) response(body io.ReadCloser) *http.Response {
 	resp := *x.reply.Response
 	resp.Header, resp.Trailer = resp.Header.Clone(), resp.Trailer.Clone() // the connection still writes its own
@@ -266,7 +265,6 @@ func (x *exchange) settle(a ledger.Answer) (ledger.Operation, error) {
 	return o, err
 }
 
-// answerBody is the body of an answer that is still coming.
 type answerBody struct {
 	*io.PipeReader
 	x     *exchange

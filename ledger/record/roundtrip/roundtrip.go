@@ -376,7 +376,6 @@ func (e *NotTakenError) Error() string {
 
 func (e *NotTakenError) Unwrap() error { return e.Err }
 
-// notRecorded is the error where the ledger could not be written.
 func notRecorded(err error) error { return &NotTakenError{Problem: "not_recorded", Err: err} }
 
 // unfit is the error for what a request has that keeps it from being passed.

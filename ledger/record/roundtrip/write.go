@@ -27,7 +27,6 @@ const readPatience = 20 * time.Second
 // before it arrives.
 const deliveryPatience = 30 * time.Second
 
-// httpWrite is one recorded request.
 type httpWrite struct {
 	t     *Transport
 	req   *http.Request

@@ -239,7 +239,6 @@ func shown(s string, most int) string {
 	}, s[:min(len(s), most)])
 }
 
-// cut says that an answer ended before its end.
 func cut(err error) error {
 	if errors.Is(err, io.EOF) {
 		return fmt.Errorf("%w: %w", errUnanswered, io.ErrUnexpectedEOF)

@@ -156,7 +156,6 @@ func (d *dialect) current() (session, version string) {
 // listens reports whether a server of a revision has a stream of its own to listen to.
 func listens(version string) bool { return version != "" && version < stateless }
 
-// adopt goes on in another session.
 func (d *dialect) adopt(session, version string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -223,7 +222,6 @@ func argument(arguments json.RawMessage, path []string) (string, bool) {
 
 const codeBegin, codeEnd = "=?base64?", "?="
 
-// headerValue is a text as a header can carry it.
 func headerValue(s string) string {
 	if !requiresCode(s) {
 		return s

@@ -9,7 +9,6 @@ import (
 	"time"
 )
 
-// event is one event of a text/event-stream.
 type event struct {
 	name string        // "" means message
 	data []byte        // its data lines, joined by newlines

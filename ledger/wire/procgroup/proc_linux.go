@@ -14,7 +14,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// entry is one process as /proc shows it.
 type entry struct {
 	Process
 	parent, group int

@@ -117,7 +117,6 @@ func (g *Group) End(patience time.Duration) ([]Process, error) {
 // only when its program is loaded.
 var errLoading = errors.New("a program is being loaded into it")
 
-// errNotOwn is the error of Start for a command that was not prepared.
 var errNotOwn = errors.New("the command was not prepared: call Prepare before Start")
 
 // Group is a started command and the processes it has started.

@@ -126,7 +126,6 @@ func (g *Group) Left() ([]Process, error) {
 	return left, err
 }
 
-// marked reports whether a process carries the mark of the command.
 func (g *Group) marked(e entry) (bool, error) {
 	if g.scope.Attempt == "" || e.kernel {
 		return false, nil

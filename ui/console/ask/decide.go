@@ -47,7 +47,6 @@ func (c Case) withReason(d *dialog.Dialog, label, do string, verb ledger.Verb, d
 	return d
 }
 
-// missing is the fault of a field that is empty.
 func missing(f *dialog.Field, what string) dialog.Fault {
 	if f.Value() == "" {
 		return dialog.Fault{Why: what, At: f}

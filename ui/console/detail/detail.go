@@ -18,7 +18,6 @@ import (
 // label is the width of the left column of a detail.
 const label = 9
 
-// page collects the lines about one operation.
 type page struct {
 	*draw.Frame
 	t     ticket.Ticket
@@ -205,7 +204,6 @@ func (p *page) advice() {
 	}
 }
 
-// inputLines is the recorded input as text, shortened.
 func inputLines(input json.RawMessage) []safe.Text {
 	lines := ticket.Input(input)
 	if len(lines) > 60 {

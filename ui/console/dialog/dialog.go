@@ -179,7 +179,6 @@ func (d *Dialog) untouched() bool {
 	return d.focus == d.first()
 }
 
-// first is the field that is asked for first.
 func (d *Dialog) first() int {
 	return max(slices.IndexFunc(d.Fields, func(f *Field) bool { return !f.filled }), 0)
 }

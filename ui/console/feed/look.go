@@ -139,7 +139,6 @@ func (f *Feed) load(w Wanted) tea.Cmd {
 	}
 }
 
-// read is one of the reads of a look.
 type read struct {
 	what string // that failed
 	do   func(ctx context.Context, store ledger.Store) error
@@ -265,7 +264,6 @@ const (
 	manyOfASearch = 5000
 )
 
-// most is how much history the look reads.
 func (msg *Looked) most() int {
 	if msg.lately || msg.within > 0 {
 		return manyOfASearch

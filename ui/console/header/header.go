@@ -213,7 +213,6 @@ func (h *Header) risks(add func(weight, line int, p draw.Paint, long, short safe
 	}
 }
 
-// money is an amount in the policy's currency.
 func (h *Header) money(v float64) string {
 	return strings.TrimSpace(h.Policy.Currency() + " " + ticket.Money(v))
 }

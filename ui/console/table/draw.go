@@ -139,7 +139,6 @@ func (l *Table) Beyond(all, room int) string {
 	return ticket.Fit(room, both(long, below), both(above, below), both(above, short))
 }
 
-// look is how one row is drawn.
 type look struct{ chosen, ranged bool }
 
 // row is one line of the list, exactly w cells.

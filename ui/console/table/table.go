@@ -34,7 +34,6 @@ type Table struct {
 // filter is the selection by the policy in force.
 func (l *Table) filter() ledger.Filter { return l.Filter.By(l.SentTo()) }
 
-// list is the rows of one tab.
 type list struct {
 	Items  []feed.Row
 	At     int
@@ -387,7 +386,6 @@ func (l *Table) between() (from, to int) {
 	return min(i, l.At), max(i, l.At)
 }
 
-// defaultOrder is how a tab is sorted unless a person chose otherwise.
 func defaultOrder(t ledger.Tab) ledger.Order {
 	switch t {
 	case ledger.TabSettled, ledger.TabAll:
