@@ -59,7 +59,6 @@ func (k *Kind) JudgeAnswer(ctx context.Context, rec ledger.Record, a ledger.Answ
 	return ledger.Ruling{}, nil
 }
 
-// whole reports whether a complete answer came.
 func whole(a ledger.Answer) bool {
 	switch {
 	case a.Err != nil:

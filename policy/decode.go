@@ -155,7 +155,6 @@ func (d *decoder) boolean(out *bool) reader {
 	}
 }
 
-// choice reads one of a few words.
 func (d *decoder) choice(out *string, words ...string) reader {
 	return func(n *node) {
 		text, ok := d.scalar(n)
@@ -194,7 +193,6 @@ func (d *decoder) strings(out *[]string) reader {
 	}
 }
 
-// each reads the elements of a list.
 func (d *decoder) each(n *node, what, hint string, read reader) {
 	if !d.must(n, sequenceNode, what, hint) {
 		return

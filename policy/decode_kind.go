@@ -62,7 +62,6 @@ func (d fileDecoder) kindFields(k *Kind, n *node) {
 	d.fields(n, known...)
 }
 
-// kindTable are the fields of a kind.
 func (d fileDecoder) kindTable(k *Kind) []field {
 	return []field{
 		{"downstream", func(n *node) { d.downstream(k, n) }},

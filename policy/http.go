@@ -120,7 +120,6 @@ func (d *decoder) header(at place, name string) string {
 	return name
 }
 
-// callers reads the headers that say who asks.
 func (d *decoder) callers(ds *Downstream, n *node) {
 	d.strings(&ds.Callers)(n)
 	for i, name := range ds.Callers {
@@ -176,7 +175,6 @@ func (h *httpRule) address(r *rendering) string {
 	return address
 }
 
-// text is the request as a person reads it.
 func (h *HTTPRequest) text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s", h.Method, h.URL)

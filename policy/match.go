@@ -97,7 +97,6 @@ func (m Match) methods() []string {
 	return m.Methods
 }
 
-// covers reports whether the pattern matches a request.
 func (m Match) covers(method, host, path string) bool {
 	if !slices.Contains(m.methods(), strings.ToUpper(method)) {
 		return false

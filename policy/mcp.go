@@ -93,7 +93,6 @@ func (d *decoder) serverAddress(n *node) *expr.Template {
 	return t
 }
 
-// environment reads the variables of a command.
 func (d *decoder) environment(n *node) []pair {
 	env := d.pairs(n)
 	for _, p := range env {

@@ -311,7 +311,6 @@ func (r *Read) effect(ctx context.Context, it expr.Value, one *variables) (e Eff
 	return e, nil
 }
 
-// kept is a value as JSON.
 func kept(v expr.Value) (text json.RawMessage, err error) {
 	data, err := v.Data()
 	if err == nil {

@@ -48,7 +48,6 @@ func (v *variables) effect(it expr.Value) *variables {
 	return &w
 }
 
-// value finds the value of a name.
 func (v *variables) value(name string) (any, error) {
 	o := &v.rec.Operation
 	switch name {

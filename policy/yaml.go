@@ -201,7 +201,6 @@ func (d *decoder) entry(out *node, v *ast.MappingValueNode, depth int) {
 	out.entries = append(out.entries, entry{key.Value, value})
 }
 
-// plainValue is a node as data.
 func plainValue(n *node) any {
 	switch n.kind {
 	case mappingNode:

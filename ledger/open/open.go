@@ -120,7 +120,6 @@ type keeper interface {
 	DigestKey(ctx context.Context) ([]byte, error)
 }
 
-// hasKey reports whether the ledger knows a key yet.
 func hasKey(ctx context.Context, k keeper) (has bool, err error) {
 	err = k.Database().View(ctx, func(tx store.Tx) error {
 		meta, err := store.Meta(tx)

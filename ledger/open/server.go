@@ -14,7 +14,6 @@ type server struct{ address string }
 
 func (s server) String() string { return postgres.Shown(s.address) }
 
-// secret reports whether the address holds a password.
 func (s server) secret() bool {
 	u, err := url.Parse(s.address)
 	if err != nil {

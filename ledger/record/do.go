@@ -124,7 +124,6 @@ func (d *doing) attempt(ctx context.Context, send func(context.Context, Call) (R
 	d.judge()
 }
 
-// judge works out the outcome of what send gave.
 func (d *doing) judge() {
 	s := &d.outcome
 	*s = ledger.SettleRequest{Status: -1, Receipt: d.result.Receipt, Result: outcome.Result(ledger.Answer{Body: d.result.Output})}

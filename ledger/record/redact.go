@@ -66,7 +66,6 @@ func (r *redactor) key() ([]byte, error) {
 	return secret, nil
 }
 
-// request replaces the secrets of an input and a command line.
 func (r *redactor) request(input json.RawMessage, c *ledger.Command, paths []string) (pass, error) {
 	p := pass{redactor: r}
 	if c != nil {

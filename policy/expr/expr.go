@@ -118,7 +118,6 @@ var environments = func() (all [ForRow + 1]func() *cel.Env) {
 
 func (s Scope) environment() *cel.Env { return environments[s]() }
 
-// declared declares names.
 func declared(names []string) (options []cel.EnvOption) {
 	for _, name := range names {
 		if slices.Contains(calledNames, name) {

@@ -230,7 +230,6 @@ func readLine(in *bufio.Reader) (line []byte, long bool, err error) {
 	}
 }
 
-// rowsOf are the rows in a line.
 func (m *Mapping) rowsOf(ctx context.Context, line Row) ([]Row, error) {
 	if ledger.TooDeep(line.Text) {
 		return nil, &Error{"it is nested too deeply", ""}

@@ -170,7 +170,6 @@ func (r *Run) Next() func(ctx context.Context) Result {
 	}
 }
 
-// enter begins to drive.
 func (r *Run) enter(ctx context.Context) Result {
 	if r.driving {
 		return r.drive(ctx)

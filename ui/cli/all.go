@@ -74,7 +74,6 @@ func (c *everything) operations(ctx context.Context, a *app, filter string) erro
 	return nil
 }
 
-// history prints the events that were asked for.
 func (c *everything) history(ctx context.Context, a *app, s ledger.Store, o logOptions) error {
 	for place, last := ledger.Cursor("0"), false; !last; {
 		page, next, err := s.Follow(ctx, place, allStep)

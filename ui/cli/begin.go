@@ -121,7 +121,6 @@ func sendDeadline(flag, s string) (time.Duration, error) {
 	return d, err
 }
 
-// source is the pipeline that asks.
 func (a *app) source(flag string) ledger.Source {
 	if flag == "" {
 		flag = a.env("INDOUBT_SOURCE")

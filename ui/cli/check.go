@@ -56,7 +56,6 @@ func (c checkCommand) open(ctx context.Context) (ledger.Store, error) {
 	return s, copied(ctx, s)
 }
 
-// now checks the operations that are named.
 func (c checkCommand) now(ctx context.Context, s ledger.Store, args []string) error {
 	p, err := c.policy()
 	if err != nil {
@@ -122,7 +121,6 @@ type leaderJSON struct {
 	Holder string `json:"holder"`
 }
 
-// once checks what is due, and ends.
 func (c checkCommand) once(ctx context.Context, s ledger.Store) error {
 	if os.Getenv("GOGC") == "" { // it soon ends: some memory for less work
 		debug.SetGCPercent(400)

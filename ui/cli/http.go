@@ -76,7 +76,6 @@ On SIGTERM nothing new is taken; what is in flight may finish for --grace.`,
 	return cmd
 }
 
-// serveHTTP serves until ctx ends.
 func serveHTTP(ctx context.Context, a *app, flags httpFlags) error {
 	upstream, err := upstreamOf(flags.upstream)
 	if err != nil {

@@ -132,7 +132,6 @@ func (c *importing) run(ctx context.Context, files []string) (err error) {
 	return c.ended(ctx, nil)
 }
 
-// read reads the rows of one file.
 func (c *importing) read(ctx context.Context, file string) error {
 	in, name := io.Reader(c.in), "standard input"
 	if file != "-" {
@@ -249,7 +248,6 @@ func (c *importing) count(row *importRow) error {
 	return nil
 }
 
-// ended says what became of the rows.
 func (c *importing) ended(ctx context.Context, err error) error {
 	effect := map[bool]string{false: effectCreated, true: effectWouldCreate}[c.dryRun]
 	if c.done.Recorded == 0 {
@@ -271,7 +269,6 @@ func (c *importing) ended(ctx context.Context, err error) error {
 	return &f
 }
 
-// print is the account for people.
 func (c *importing) print(w *safe.Writer) {
 	d, would := c.done, ""
 	if c.dryRun {

@@ -63,7 +63,6 @@ read.`,
 	return cmd
 }
 
-// list prints one page of operations.
 func (c listCommand) list(ctx context.Context, o listOptions) error {
 	if err := atMost(o.limit); err != nil {
 		return err

@@ -171,7 +171,6 @@ func (o logOptions) join(ctx context.Context, s ledger.Reader, events []ledger.E
 	return err
 }
 
-// operationsOf are the operations that events tell of.
 func operationsOf(events []ledger.Event) (ids []string) {
 	seen := map[string]bool{"": true}
 	for _, e := range events {

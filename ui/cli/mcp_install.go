@@ -141,7 +141,6 @@ func clientSystem(env func(string) string) (s clients.System, err error) {
 	return s, err
 }
 
-// plans reads the files that the words stand for.
 func (i *installer) plans(ctx context.Context, args []string) ([]*clients.Plan, error) {
 	system, err := clientSystem(i.env)
 	if err != nil {
@@ -293,7 +292,6 @@ type fileJSON struct {
 	Servers []clients.Outcome `json:"servers"`
 }
 
-// show prints what becomes of each entry.
 func (i *installer) show(w *safe.Writer, plans []*clients.Plan) {
 	for _, p := range plans {
 		for _, s := range p.Servers {
@@ -309,7 +307,6 @@ func (i *installer) show(w *safe.Writer, plans []*clients.Plan) {
 	}
 }
 
-// told says what was done and what comes next.
 func (i *installer) told(w *safe.Writer, plans []*clients.Plan) {
 	var known []string
 	for _, p := range plans {

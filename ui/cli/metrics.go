@@ -146,7 +146,6 @@ const (
 	countedRuns    = 1000
 )
 
-// outageMetrics says how outages and runs stand.
 func outageMetrics(ctx context.Context, m *exposition, s ledger.Store, now time.Time) error {
 	outages, err := s.Outages(ctx, now, countedOutages)
 	if err == nil {

@@ -183,7 +183,6 @@ type outageGroupJSON struct {
 	Sum    ledger.Sum   `json:"sum"`
 }
 
-// shown is an outage with its account.
 func (c outageCommand) shown(a ledger.OutageAccount) any {
 	return struct {
 		outageJSON

@@ -97,7 +97,6 @@ func whatToInit(a *app, args []string) (path string, names []string, err error) 
 	return path, names, nil
 }
 
-// policyFrom is the text of a new file.
 func policyFrom(names []string) ([]byte, error) {
 	if len(names) == 0 {
 		return policy.Example(), nil

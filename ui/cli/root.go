@@ -110,7 +110,6 @@ func version() string {
 	return fmt.Sprintf("%s, %s, %s/%s", built, info.GoVersion, runtime.GOOS, runtime.GOARCH)
 }
 
-// globalFlags are understood by every command.
 func globalFlags(a *app, root *cobra.Command) {
 	f := root.PersistentFlags()
 	f.StringVar(&a.ledgerPath, "ledger", "", "the ledger: a file, or postgres://… (INDOUBT_LEDGER)")

@@ -189,7 +189,6 @@ func (c runCommand) guardSaw(ctx context.Context, attempt string) {
 		Reason: "run was killed, and its guard has ended all that was left", Actor: c.machine("guard")})
 }
 
-// rehearse says what run would do.
 func (c runCommand) rehearse(ctx context.Context, r *record.Recorder, req command.Request) error {
 	res, err := command.Rehearse(ctx, r, req)
 	if err != nil {

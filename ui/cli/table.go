@@ -25,7 +25,6 @@ const flexible = "WHAT"
 // whole is room for every text of a column.
 const whole = 1000
 
-// columnsFor are the columns of a list that a filter has chosen.
 func columnsFor(f ledger.Filter) []column {
 	all := []column{
 		{head: "ID@VERSION", cell: nil}, // as short as the terminal needs it; see writeTable

@@ -167,7 +167,6 @@ func (s *Server) args() (words []string, ok bool) {
 	return words, true
 }
 
-// quoted is a word as JSON has it.
 func quoted(s string) string {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

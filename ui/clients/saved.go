@@ -39,7 +39,6 @@ type Plan struct {
 // Changed reports whether there is anything to write.
 func (p *Plan) Changed() bool { return !bytes.Equal(p.Before, p.After) }
 
-// open reads a file.
 func (s System) open(path string, names []string) (*Plan, *Config, error) {
 	target, err := filepath.EvalSymlinks(path)
 	if err != nil {

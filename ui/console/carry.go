@@ -48,7 +48,6 @@ func (m *Root) write(title safe.Text, id string, f func(ctx context.Context) (sa
 	}
 }
 
-// carry carries out what a dialog or the prompt asks for.
 func (m *Root) carry(action dialog.Action) tea.Cmd {
 	store, engine, actor, now := m.feed.Store, m.o.Engine, m.actor, m.o.Clock()
 	switch a := action.(type) {

@@ -43,7 +43,6 @@ func tickerOf(p *tea.Program) *time.Ticker {
 	return (*time.Ticker)(field.UnsafePointer())
 }
 
-// soon has a new view drawn.
 func (f *frames) soon() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -109,7 +109,6 @@ func pressOutage(m *Root, name string) (tea.Cmd, bool) {
 	return nil, true
 }
 
-// openGroup lists the operations of a group.
 func openGroup(m *Root, g *ticket.Group) tea.Cmd {
 	f, err := ledger.ParseFilter(g.Filter)
 	if err != nil {

@@ -247,7 +247,6 @@ func (m *Root) mark(ranged bool) tea.Cmd {
 	return nil
 }
 
-// takeAdvice opens the dialog of what is advised.
 func (m *Root) takeAdvice() tea.Cmd {
 	t := m.feed.Brief().At(m.Now, m.Zone)
 	verb, why := t.Advice()

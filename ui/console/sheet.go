@@ -156,7 +156,6 @@ func (s *sheet) rule(title, corner string) string {
 	return paint.Render(draw.Ruled(title, corner, s.w))
 }
 
-// besideList is the detail beside the list.
 func (s *sheet) besideList(c *feed.Row) []string {
 	if c != nil && c.Outage != nil {
 		return account(s.Frame, c.Outage, s.beside, s.rows+1)

@@ -63,7 +63,6 @@ func (t Ticket) Loss() safe.Text {
 	return safe.Text{}
 }
 
-// putRight is what to do about a conflict.
 func (t Ticket) putRight() safe.Text {
 	o := &t.Record.Operation
 	switch o.Conflict {

@@ -155,7 +155,6 @@ func allowedBy(rec *ledger.Record, a ledger.Attempt) string {
 	return a.Actor
 }
 
-// sender is who made an attempt.
 func sender(o ledger.Operation, a ledger.Attempt) safe.Text {
 	switch a.Sender {
 	case "", "pipeline":

@@ -48,7 +48,6 @@ type child struct {
 	over    bool // it has ended, and what it has said is passed on
 }
 
-// run starts the command and returns when it has ended.
 func (c *child) run(ctx context.Context) (a ledger.Answer) {
 	a = ledger.Answer{Via: "command", BeganAt: time.Now()}
 	defer func() { a.EndedAt = time.Now() }()
@@ -336,7 +335,6 @@ func (c *child) guarded() time.Time {
 	return time.Now().Add(c.until.Left() - c.until.Margin(c.Grace)/2)
 }
 
-// answer is what the ended command says.
 func (c *child) answer(a ledger.Answer, err error) ledger.Answer {
 	a.Stdout, a.Truncated = c.out.kept()
 	a.Stderr, _ = c.err.kept()

@@ -175,7 +175,6 @@ func (c *child) warn(argv []string, ran bool) {
 	}
 }
 
-// runOnce runs the command as the attempt that was begun.
 func runOnce(ctx context.Context, r *record.Recorder, req Request, c *child, begun record.Begun) ledger.Answer {
 	res := begun.BeginResult
 	for _, name := range req.Expand { // what the command repeats of them is not stored either
@@ -332,7 +331,6 @@ func noOption(argv []string, placeholder, value string) error {
 	return nil
 }
 
-// fill replaces the placeholders of a command line.
 func fill(req Request, res ledger.BeginResult) []string {
 	pairs := []string{"{{key}}", res.Operation.KeyToSend(), "{{token}}", res.Operation.Token}
 	for _, name := range req.Expand {
@@ -346,7 +344,6 @@ func fill(req Request, res ledger.BeginResult) []string {
 	return argv
 }
 
-// environment is what the command finds: which operation it is an attempt of.
 func environment(req Request, res ledger.BeginResult) []string {
 	base := req.Env
 	if base == nil {

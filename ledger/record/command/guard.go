@@ -63,7 +63,6 @@ func (g *guard) ready(note func(string)) int {
 // noCharge is that of a guard that has nothing to end.
 var noCharge = charge{Attempt: "-"}
 
-// extend tells the guard what it guards, and until when.
 func (g *guard) extend(c charge) {
 	if g == nil {
 		return

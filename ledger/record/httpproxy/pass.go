@@ -45,7 +45,6 @@ func (p *Proxy) notPassed(r *http.Request) *problem {
 	return nil
 }
 
-// listed are the words of a header that is a list.
 func listed(h http.Header, name string) (words []string) {
 	for _, v := range h.Values(name) {
 		for _, word := range strings.Split(v, ",") {

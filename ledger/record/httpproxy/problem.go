@@ -154,7 +154,6 @@ func problemOfNotTaken(e *roundtrip.NotTakenError) *problem {
 	return p
 }
 
-// problemOf says what an error of the transport's means to the client.
 func problemOf(err error) *problem {
 	p := meaning(err)
 	var stranger *roundtrip.StrangerError

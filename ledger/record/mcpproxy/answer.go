@@ -89,7 +89,6 @@ func (c *call) like(o ledger.Operation) []byte {
 	return c.tell(t, true)
 }
 
-// doubtWords say what put a call in doubt.
 func doubtWords(class ledger.ErrorClass) string {
 	switch class {
 	case ledger.ClassDeadline, ledger.ClassTimeout:

@@ -90,7 +90,6 @@ func (p *Proxy) startCall(c *call) bool {
 // aside lets the lines behind the call pass.
 func (c *call) aside() { c.readied.Do(func() { close(c.ready) }) }
 
-// decide is a call's life.
 func (c *call) decide() {
 	if _, taken := c.p.tools.known(c.p.status); c.tool == c.p.status && !taken {
 		c.aside()
@@ -143,7 +142,6 @@ func (c *call) isCancelled() bool {
 	return c.cancelled
 }
 
-// request is what the call wants, as the recorder is told.
 func (c *call) request() (record.Request, error) {
 	w := record.Request{Kind: c.kind(), Scope: c.p.o.Scope, Session: c.p.session, Client: c.client(), Input: c.arguments, Sender: "mcp",
 		Asked:    "mcp\n" + c.p.o.Server + "\n" + c.what,
@@ -379,7 +377,6 @@ func (c *call) maySend() bool {
 	return true
 }
 
-// neverSent records that nothing left, and says so.
 func (c *call) neverSent(err error) {
 	c.p.mu.Lock()
 	c.sent = false // its id is free again: nothing will answer it

@@ -28,7 +28,6 @@ type flight struct {
 	list   int   // which list of tools is asked for
 }
 
-// read takes the client's lines until it leaves.
 func (p *Proxy) read() {
 	defer close(p.queue)
 	lines := bufio.NewReaderSize(p.o.In, 64<<10)
@@ -72,7 +71,6 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 	}
 }
 
-// take looks at one client line and sends it on its way.
 func (p *Proxy) take(line []byte) {
 	f := mcpwire.Parse(line)
 	if code, why := suspect(line, f); why != "" {
@@ -297,7 +295,6 @@ func (p *Proxy) unanswered() {
 	}
 }
 
-// refuse answers a line that is not passed on.
 func (p *Proxy) refuse(f mcpwire.Frame, code int, why string) {
 	p.o.Log("not passed on: " + why)
 	for _, e := range f.Elements {

@@ -18,7 +18,6 @@ type reply struct {
 	why    string // in words, where the answer's error does not say it all
 }
 
-// receive takes the server's lines until no more come.
 func (p *Proxy) receive() {
 	for {
 		line, err := p.conn.Recv()
@@ -35,7 +34,6 @@ func (p *Proxy) receive() {
 	}
 }
 
-// came passes one server line on.
 func (p *Proxy) came(line []byte, f mcpwire.Frame) {
 	switch f.Kind {
 	case mcpwire.Response:

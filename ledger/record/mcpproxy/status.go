@@ -91,7 +91,6 @@ func standingOf(rec ledger.Record) standing {
 	return s
 }
 
-// standings answers the status tool.
 func (c *call) standings() []byte {
 	ctx, cancel := context.WithTimeout(c.p.ctx, 10*time.Second)
 	defer cancel()

@@ -362,7 +362,6 @@ func finished(o ledger.Operation) error {
 	return &record.AnswerError{BeginResult: ledger.BeginResult{Answer: ledger.AnswerFinished, Operation: o}}
 }
 
-// replay makes a stored answer an answer again.
 func replay(s *outcome.StoredAnswer, req *http.Request, operationID string) *http.Response {
 	body := s.Bytes()
 	h := http.Header{}

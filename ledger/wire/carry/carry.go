@@ -162,7 +162,6 @@ func behind(old, token []byte) []byte {
 	return bytes.Join([][]byte{old[:len(old)-1], own, {'"'}}, nil)
 }
 
-// elementAt finds an element of an array.
 func elementAt(value []byte, index int) (from, to int, ok bool) {
 	dec := json.NewDecoder(bytes.NewReader(value))
 	if t, err := dec.Token(); err != nil || t != json.Delim('[') {

@@ -158,7 +158,6 @@ func (c *overHTTP) enter() bool {
 	}
 }
 
-// leave is the end of an exchange.
 func (c *overHTTP) leave(x *exchange) {
 	x.end(nil)
 	c.mu.Lock()

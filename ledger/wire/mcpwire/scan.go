@@ -32,7 +32,6 @@ func eachMember(raw []byte, do func(member) bool) {
 	}
 }
 
-// eachElement calls do for the elements of the array that begins at at.
 func eachElement(raw []byte, at int, do func(span) bool) {
 	for at = skipSpace(raw, at+1); raw[at] != ']'; at = skipSpace(raw, at) {
 		if raw[at] == ',' {

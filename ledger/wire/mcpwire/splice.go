@@ -44,7 +44,6 @@ func Append(line, value []byte, path ...string) ([]byte, bool) {
 	return insert(line, within, empty, value), true
 }
 
-// descend finds the value at path.
 func descend(line []byte, path []string) (span, bool) {
 	at := skipSpace(line, 0)
 	within := span{at, skipValue(line, at)}

@@ -26,7 +26,6 @@ func (c Case) known(d *dialog.Dialog) {
 	c.warn(d)
 }
 
-// decide is a decision about the operation as a dialog shows it.
 func (c Case) decide(dec ledger.Decision, done safe.Text) Decide {
 	t := c.told()
 	dec.ID = t.Row.ID
@@ -220,7 +219,6 @@ func (c Case) Note() *dialog.Dialog {
 	return c.withReason(d, "Note", "Leave note", ledger.VerbNote, "noted", "the note is empty")
 }
 
-// noteOutage leaves a remark on an outage.
 func (c Case) noteOutage() *dialog.Dialog {
 	o := c.Outage
 	note := dialog.TextField("Note", "").Must()

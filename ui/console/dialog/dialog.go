@@ -169,7 +169,6 @@ func (d *Dialog) Press(msg tea.KeyPressMsg, now time.Time) (action Action, close
 	return d.pressForm(msg, name, now)
 }
 
-// untouched reports that nothing was entered yet.
 func (d *Dialog) untouched() bool {
 	for _, f := range d.Fields {
 		if f.choices == nil && f.Value() != f.was {

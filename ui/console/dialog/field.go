@@ -131,7 +131,6 @@ func Paste(in *textinput.Model, text string) {
 	in.SetCursor(at + len([]rune(text)))
 }
 
-// line draws the field in w cells.
 func (f *Field) line(th *draw.Theme, w int, focused bool) (drawn string) {
 	if f.choices != nil {
 		var parts []string

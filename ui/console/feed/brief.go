@@ -22,7 +22,6 @@ type Brief struct {
 	old     bool // it changed since
 }
 
-// readBrief reads one operation and what the policy says about it now.
 func readBrief(ctx context.Context, store ledger.Store, judge ticket.Judge, id string, now time.Time, history bool) (*Brief, error) {
 	rec, err := store.Read(ctx, ledger.Locator{ID: id})
 	if err != nil {

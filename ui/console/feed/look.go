@@ -246,7 +246,6 @@ func (msg *Looked) hides(ctx context.Context, store ledger.Store) error {
 	return err
 }
 
-// add adds rows to the page.
 func (msg *Looked) add(rows []ledger.Row) {
 	for _, r := range rows {
 		if !msg.in[r.ID] {

@@ -329,7 +329,6 @@ func (v *View) run(f *draw.Frame, all []Line, w int) (out []string, at int) {
 	return out, at
 }
 
-// about says more of a group.
 func about(o *ticket.Outage, g *ticket.Group) safe.Text {
 	said := safe.Say("%s %s", rows(g), g.True)
 	var landings []safe.Text

@@ -67,7 +67,6 @@ type laid struct {
 	room int
 }
 
-// cell is a text in the cells of its column.
 func (c laid) cell(text string) string {
 	switch {
 	case c.right:
