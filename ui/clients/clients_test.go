@@ -197,8 +197,8 @@ func TestWhatStaysAsItIs(t *testing.T) {
 // entries of one file are two.
 func TestI4_AnEntrysNameIsItsServer(t *testing.T) {
 	scope := func(name, entry string) string {
-		c := need.Get(Parse([]byte(`{"mcpServers":{` + quoted(name) + `:` + entry + `}}`)))(t)
-		_, names, err := c.Servers[0].Wrap(wrapping)
+		c := need.Get(Parse([]byte(`{"mcpServers":{` + string(hujson.String(name)) + `:` + entry + `}}`)))(t)
+		names, err := c.Servers[0].Wrap(wrapping)
 		need.OK(t, err)
 		return names.Scope
 	}

@@ -2,7 +2,6 @@ package clients
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,54 +10,45 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// Config is the text of a configuration file, with the servers that it names.
+// Config is a configuration file, with the servers that it names.
 type Config struct {
-	Text    []byte
 	Servers []*Server
+
+	mark []byte // the byte order mark that the file begins with, if it has one
+	root hujson.Value
 }
 
 // Server is one entry.
 type Server struct {
-	Name string
-	ID   string // the JSON Pointer of the entry
-
-	text    []byte // of the file
-	from    int    // where its offsets begin
-	members map[string]*hujson.ObjectMember
+	Name  string
+	entry *hujson.Object
 }
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
 // Parse reads a configuration file: JSON, or JSON with comments and trailing commas.
 func Parse(text []byte) (*Config, error) {
-	from := 0
-	if bytes.HasPrefix(text, byteOrderMark) {
-		from = len(byteOrderMark)
-	}
-	root, err := hujson.Parse(append(slices.Clone(text[from:]), '\n')) // a comment may end the file
+	plain := bytes.TrimPrefix(text, byteOrderMark)
+	root, err := hujson.Parse(append(slices.Clone(plain), '\n')) // a comment may end the file
 	if err != nil {
 		return nil, fmt.Errorf("it is not JSON: %s", strings.TrimPrefix(err.Error(), "hujson: "))
 	}
-	c := &Config{Text: text}
-	found := false
-	for _, at := range []string{"/mcpServers", "/servers", "/mcp/servers"} {
-		ok, err := c.add(&root, from, at)
-		if err != nil {
-			return nil, err
-		}
-		found = found || ok
+	if name := twice(root); name != "" {
+		return nil, fmt.Errorf("it has %q twice in one object, and clients read one of them", name)
 	}
+	c := &Config{mark: text[:len(text)-len(plain)], root: root}
+	lists := []*hujson.Value{root.Find("/mcpServers"), root.Find("/servers"), root.Find("/mcp/servers")}
 	// Claude Code keeps the servers of a person's projects in one file.
-	if projects := root.Find("/projects"); projects != nil {
-		if o, ok := projects.Value.(*hujson.Object); ok {
-			for i := range o.Members {
-				project := word(&o.Members[i].Name)
-				ok, err := c.add(&root, from, "/projects/"+pointer(project)+"/mcpServers")
-				if err != nil {
-					return nil, err
-				}
-				found = found || ok
-			}
+	if projects := object(root.Find("/projects")); projects != nil {
+		for i := range projects.Members {
+			lists = append(lists, projects.Members[i].Value.Find("/mcpServers"))
+		}
+	}
+	found := false
+	for _, list := range lists {
+		if o := object(list); o != nil {
+			found = true
+			c.add(o)
 		}
 	}
 	if !found {
@@ -67,68 +57,43 @@ func Parse(text []byte) (*Config, error) {
 	return c, nil
 }
 
-// add takes the servers below a pointer in.
-func (c *Config) add(root *hujson.Value, from int, at string) (found bool, err error) {
-	if name := twice(root, at); name != "" {
-		return false, fmt.Errorf("it has %q twice, and clients read one of them", name)
-	}
-	v := root.Find(at)
-	if v == nil {
-		return false, nil
-	}
-	o, ok := v.Value.(*hujson.Object)
-	if !ok {
-		return false, nil
-	}
-	seen := map[string]bool{}
-	for i := range o.Members {
-		m := &o.Members[i]
-		name := word(&m.Name)
-		if seen[name] {
-			return false, fmt.Errorf("%s names %q twice", at, name)
+func (c *Config) add(list *hujson.Object) {
+	for i := range list.Members {
+		if entry := object(&list.Members[i].Value); entry != nil {
+			c.Servers = append(c.Servers, &Server{word(&list.Members[i].Name), entry})
 		}
-		seen[name] = true
-		server := &Server{Name: name, ID: at + "/" + pointer(name), text: c.Text, from: from, members: map[string]*hujson.ObjectMember{}}
-		entry, ok := m.Value.Value.(*hujson.Object)
-		if !ok {
-			continue
-		}
-		for j := range entry.Members {
-			field := word(&entry.Members[j].Name)
-			if server.members[field] != nil {
-				return false, fmt.Errorf("%s has %q twice", server.ID, field)
-			}
-			server.members[field] = &entry.Members[j]
-		}
-		c.Servers = append(c.Servers, server)
 	}
-	return true, nil
 }
 
-// twice is the first name on the way to a pointer that its object has twice.
-func twice(v *hujson.Value, at string) string {
-	for _, step := range strings.Split(at, "/")[1:] {
-		o, ok := v.Value.(*hujson.Object)
-		v = nil
-		for i := 0; ok && i < len(o.Members); i++ {
-			switch name := word(&o.Members[i].Name); {
-			case pointer(name) != step:
-			case v != nil:
-				return name
-			default:
-				v = &o.Members[i].Value
+// text is the file with its changes. All else is byte for byte as it was.
+func (c *Config) text() []byte {
+	return slices.Concat(c.mark, bytes.TrimSuffix(c.root.Pack(), []byte("\n")))
+}
+
+// twice is a name that an object has twice, or "".
+func twice(root hujson.Value) string {
+	for v := range root.All() {
+		seen := map[string]bool{}
+		if o := object(v); o != nil {
+			for i := range o.Members {
+				name := word(&o.Members[i].Name)
+				if seen[name] {
+					return name
+				}
+				seen[name] = true
 			}
-		}
-		if v == nil {
-			return ""
 		}
 	}
 	return ""
 }
 
-// pointer escapes a name for a JSON Pointer (RFC 6901).
-func pointer(name string) string {
-	return strings.ReplaceAll(strings.ReplaceAll(name, "~", "~0"), "/", "~1")
+// object is a value as an object, nil where it is none.
+func object(v *hujson.Value) *hujson.Object {
+	if v == nil {
+		return nil
+	}
+	o, _ := v.Value.(*hujson.Object)
+	return o
 }
 
 // word is the text of a string, "" for everything else.
@@ -140,8 +105,20 @@ func word(v *hujson.Value) string {
 	return l.String()
 }
 
+// at is where a field of the entry stands, -1 where it has none.
+func (s *Server) at(field string) int {
+	return slices.IndexFunc(s.entry.Members, func(m hujson.ObjectMember) bool { return word(&m.Name) == field })
+}
+
+func (s *Server) member(field string) *hujson.ObjectMember {
+	if i := s.at(field); i >= 0 {
+		return &s.entry.Members[i]
+	}
+	return nil
+}
+
 func (s *Server) word(field string) string {
-	if m := s.members[field]; m != nil {
+	if m := s.member(field); m != nil {
 		return word(&m.Value)
 	}
 	return ""
@@ -149,7 +126,7 @@ func (s *Server) word(field string) string {
 
 // args are the words of the entry's args; ok is false where one is no text.
 func (s *Server) args() (words []string, ok bool) {
-	m := s.members["args"]
+	m := s.member("args")
 	if m == nil {
 		return nil, true
 	}
@@ -165,22 +142,4 @@ func (s *Server) args() (words []string, ok bool) {
 		words = append(words, l.String())
 	}
 	return words, true
-}
-
-func quoted(s string) string {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(s); err != nil { // a string always encodes
-		return `""`
-	}
-	return strings.TrimSuffix(b.String(), "\n")
-}
-
-func allQuoted(words []string) string {
-	out := make([]string, len(words))
-	for i, w := range words {
-		out[i] = quoted(w)
-	}
-	return strings.Join(out, ", ")
 }

@@ -10,8 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"github.com/aymanbagabas/go-udiff"
 )
 
 // Outcome is what is done about one entry.
@@ -21,7 +19,6 @@ type Outcome struct {
 	Scope   string `json:"scope,omitempty"`
 	Changes bool   `json:"changes"`
 	Why     string `json:"why,omitempty"` // why it stays as it is
-
 }
 
 // Server is the name in the kinds, "" where they have none.
@@ -61,49 +58,47 @@ func (s System) open(path string, names []string) (*Plan, *Config, error) {
 // Install plans to put servers behind indoubt: those of these names, or all. One that stands
 // behind it already stays.
 func (s System) Install(path string, w Wrapping, names []string) (*Plan, error) {
-	return s.plan(path, names, func(server *Server) (Outcome, []udiff.Edit) {
+	return s.plan(path, names, func(server *Server) Outcome {
 		if _, behind, _ := server.Behind(); behind {
-			return Outcome{Why: "it stands behind indoubt already"}, nil
+			return Outcome{Why: "it stands behind indoubt already"}
 		}
-		edits, names, err := server.Wrap(w)
+		names, err := server.Wrap(w)
 		if err != nil {
-			return Outcome{Why: err.Error()}, nil
+			return Outcome{Why: err.Error()}
 		}
-		return Outcome{Changes: true, Kinds: "mcp." + names.Server + ".*", Scope: names.Scope}, edits
+		return Outcome{Changes: true, Kinds: "mcp." + names.Server + ".*", Scope: names.Scope}
 	})
 }
 
 // Uninstall plans to take servers from behind indoubt: those of these names, or all.
 func (s System) Uninstall(path string, names []string) (*Plan, error) {
-	return s.plan(path, names, func(server *Server) (Outcome, []udiff.Edit) {
-		edits, err := server.Unwrap()
+	return s.plan(path, names, func(server *Server) Outcome {
+		changed, err := server.Unwrap()
 		if err != nil {
-			return Outcome{Why: err.Error() + "; put it back by hand"}, nil
+			return Outcome{Why: err.Error() + "; put it back by hand"}
 		}
-		return Outcome{Changes: edits != nil}, edits
+		return Outcome{Changes: changed}
 	})
 }
 
 // plan is what becomes of the entries of these names, or of all; an entry of which nothing is to
 // be said is not of the plan.
-func (s System) plan(path string, names []string, one func(*Server) (Outcome, []udiff.Edit)) (*Plan, error) {
+func (s System) plan(path string, names []string, one func(*Server) Outcome) (*Plan, error) {
 	p, c, err := s.open(path, names)
 	if err != nil {
 		return nil, err
 	}
-	var edits []udiff.Edit
 	for _, server := range c.Servers {
 		if len(names) > 0 && !slices.Contains(names, server.Name) {
 			continue
 		}
-		out, changes := one(server)
+		out := one(server)
 		if out.Name = server.Name; out.Changes || out.Why != "" {
-			p.Servers, edits = append(p.Servers, out), append(edits, changes...)
+			p.Servers = append(p.Servers, out)
 		}
 	}
-	after, err := udiff.Apply(string(p.Before), edits)
-	p.After = []byte(after)
-	return p, err
+	p.After = c.text()
+	return p, nil
 }
 
 // MissingError names a server that a file does not have.

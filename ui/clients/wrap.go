@@ -1,6 +1,7 @@
 package clients
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -8,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/aymanbagabas/go-udiff"
 	"github.com/tailscale/hujson"
 
 	"indoubt/ledger/lazyregexp"
@@ -79,24 +79,22 @@ func (s *Server) Behind() (w wrapped, ok bool, err error) {
 	return w, true, nil
 }
 
-// Wrap gives the edits that put an entry behind indoubt. An error says why it stays as
-// it is.
-func (s *Server) Wrap(w Wrapping) ([]udiff.Edit, called, error) {
+// Wrap puts an entry behind indoubt. An error says why it stays as it is.
+func (s *Server) Wrap(w Wrapping) (called, error) {
 	words, plain := s.args()
 	command, url := s.word("command"), s.word("url")
 	switch {
-	case command != "" && url != "", !plain:
-		return nil, called{}, errForm
+	case url != "" && (command != "" || len(words) > 0), !plain:
+		return called{}, errForm
 	case command != "":
-		words = append([]string{command}, words...)
-		now := s.names(w, words)
-		head := append(w.head(now), "--", command)
-		edits := []udiff.Edit{s.set(&s.members["command"].Value, quoted(w.Program))}
-		return append(edits, s.prepend(head)), now, nil
+		now := s.names(w, append([]string{command}, words...))
+		s.member("command").Value.Value = hujson.String(w.Program)
+		s.prepend(append(w.head(now), "--", command))
+		return now, nil
 	case url != "":
 		return s.wrapURL(w, url)
 	}
-	return nil, called{}, errNoWay
+	return called{}, errNoWay
 }
 
 func (w Wrapping) head(names called) []string {
@@ -119,146 +117,141 @@ func (s *Server) names(w Wrapping, words []string) called {
 
 var unnamely = lazyregexp.New(`[^A-Za-z0-9._-]+`)
 
-func (s *Server) wrapURL(w Wrapping, url string) ([]udiff.Edit, called, error) {
+func (s *Server) wrapURL(w Wrapping, url string) (called, error) {
+	headers := s.member("headers")
 	switch kind := s.word("type"); {
 	case kind == "sse" || kind == "ws":
-		return nil, called{}, fmt.Errorf("its transport is %s, and indoubt speaks streamable HTTP", kind)
+		return called{}, fmt.Errorf("its transport is %s, and indoubt speaks streamable HTTP", kind)
 	case !s.authorized() && w.Login != nil && w.Login(url):
-		return nil, called{}, errLogin
-	case s.members["auth"] != nil || s.members["oauth"] != nil || s.members["headersHelper"] != nil:
-		return nil, called{}, errLogin
-	case s.members["headers"] != nil && s.members["env"] != nil:
-		return nil, called{}, errors.New("it has both headers and env")
+		return called{}, errLogin
+	case s.at("auth") >= 0 || s.at("oauth") >= 0 || s.at("headersHelper") >= 0:
+		return called{}, errLogin
+	case headers != nil && s.at("env") >= 0:
+		return called{}, errors.New("it has both headers and env")
+	case headers != nil && object(&headers.Value) == nil:
+		return called{}, errForm
 	}
 	now := s.names(w, []string{url})
 	words := append(w.head(now), "--url", url)
-	var edits []udiff.Edit
-	if m := s.members["type"]; m != nil {
-		edits = append(edits, s.set(&m.Value, `"stdio"`))
-	}
-	if m := s.members["headers"]; m != nil { // their values move to the environment, where ps does not show them
-		edits = append(edits, s.set(&m.Name, `"env"`))
-		headers, ok := m.Value.Value.(*hujson.Object)
-		if !ok {
-			return nil, called{}, errors.New("its headers are of a form that is not known")
-		}
+	s.setType("stdio")
+	if headers != nil { // their values move to the environment, where ps does not show them
+		headers.Name.Value = hujson.String("env")
 		taken := map[string]bool{}
-		for i := range headers.Members {
-			name := word(&headers.Members[i].Name)
+		for i := range object(&headers.Value).Members {
+			header := &object(&headers.Value).Members[i].Name
+			name := word(header)
 			variable := redact.HeaderVariable + strings.ToUpper(notVariable.ReplaceAllString(name, "_"))
 			for taken[variable] { // X-A and X_A are two headers
 				variable += "_"
 			}
 			taken[variable] = true
-			edits = append(edits, s.set(&headers.Members[i].Name, quoted(variable)))
+			header.Value = hujson.String(variable)
 			words = append(words, "--header-env", name+"="+variable)
 		}
 	}
-	m := s.members["url"]
-	between := cmp.Or(blank(m.Name.BeforeExtra), " ")
-	edits = append(edits, udiff.Edit{
-		Start: s.from + m.Name.StartOffset,
-		End:   s.from + m.Value.EndOffset,
-		New:   `"command": ` + quoted(w.Program) + `,` + between + `"args": [` + allQuoted(words) + `]`,
-	})
-	return edits, now, nil
+	at := s.member("url")
+	at.Name.Value, at.Value.Value = hujson.String("command"), hujson.String(w.Program)
+	s.prepend(words)
+	return now, nil
+}
+
+func (s *Server) setType(to string) {
+	if m := s.member("type"); m != nil {
+		m.Value.Value = hujson.String(to)
+	}
 }
 
 // authorized reports whether the entry itself has a credential.
 func (s *Server) authorized() bool {
-	m := s.members["headers"]
-	if m == nil {
+	m := s.member("headers")
+	if m == nil || object(&m.Value) == nil {
 		return false
 	}
-	headers, ok := m.Value.Value.(*hujson.Object)
-	return ok && slices.ContainsFunc(headers.Members, func(h hujson.ObjectMember) bool { return redact.Variable(word(&h.Name)) })
+	return slices.ContainsFunc(object(&m.Value).Members, func(h hujson.ObjectMember) bool { return redact.Variable(word(&h.Name)) })
 }
 
 var notVariable = lazyregexp.New(`[^A-Za-z0-9]`)
 
-// Unwrap gives the edits that take an entry from behind indoubt, field by field: what a person
-// wrote since stays.
-func (s *Server) Unwrap() ([]udiff.Edit, error) {
+// Unwrap takes an entry from behind indoubt, field by field: what a person wrote since stays.
+func (s *Server) Unwrap() (changed bool, err error) {
 	w, ok, err := s.Behind()
-	if err != nil || !ok {
-		return nil, err
+	switch {
+	case err != nil || !ok:
+		return false, err
+	case w.url != "":
+		err = s.unwrapURL(w)
+		return err == nil, err
 	}
-	if w.url != "" {
-		return s.unwrapURL(w)
+	s.member("command").Value.Value = hujson.String(w.command)
+	args := s.member("args").Value.Value.(*hujson.Array)
+	before := args.Elements[0].BeforeExtra
+	args.Elements = args.Elements[w.own:]
+	if len(args.Elements) > 0 {
+		args.Elements[0].BeforeExtra = before
 	}
-	edits := []udiff.Edit{s.set(&s.members["command"].Value, quoted(w.command))}
-	args := s.members["args"].Value.Value.(*hujson.Array)
-	from, to := s.from+args.Elements[0].StartOffset, s.from+args.Elements[w.own-1].EndOffset
-	if w.own < len(args.Elements) {
-		to = s.from + args.Elements[w.own].StartOffset
-	}
-	return append(edits, udiff.Edit{Start: from, End: to}), nil
+	return true, nil
 }
 
-func (s *Server) unwrapURL(w wrapped) ([]udiff.Edit, error) {
-	command, args := s.members["command"], s.members["args"]
-	from, to := s.from+command.Value.EndOffset, s.from+args.Name.StartOffset
-	if from > to || strings.TrimSpace(string(s.text[from:to])) != "," {
-		return nil, errByHand
+func (s *Server) unwrapURL(w wrapped) error {
+	at, next := s.at("command"), s.at("args")
+	command, args := &s.entry.Members[at], s.entry.Members[next]
+	if between := slices.Concat(command.Value.AfterExtra, args.Name.BeforeExtra); next != at+1 || strings.TrimSpace(string(between)) != "" {
+		return errByHand
 	}
-	edits := []udiff.Edit{s.set(&command.Name, `"url"`), s.set(&command.Value, quoted(w.url)),
-		{Start: from, End: s.from + args.Value.EndOffset}}
-	if m := s.members["type"]; m != nil {
-		edits = append(edits, s.set(&m.Value, `"http"`))
+	command.Name.Value, command.Value.Value = hujson.String("url"), hujson.String(w.url)
+	command.Value.AfterExtra = args.Value.AfterExtra
+	s.setType("http")
+	if env := s.member("env"); env != nil && len(w.headers) > 0 {
+		env.Name.Value = hujson.String("headers")
+		asHeaders(object(&env.Value), w.headers)
 	}
-	if m := s.members["env"]; m != nil && len(w.headers) > 0 {
-		edits = append(edits, s.set(&m.Name, `"headers"`))
-		if env, ok := m.Value.Value.(*hujson.Object); ok {
-			edits = append(edits, s.asHeaders(env, w.headers)...)
-		}
-	}
-	return edits, nil
+	s.entry.Members = slices.Delete(s.entry.Members, next, next+1)
+	return nil
 }
 
 // asHeaders leaves of an environment the values of headers. The rest was for indoubt.
-func (s *Server) asHeaders(env *hujson.Object, headers map[string]string) (edits []udiff.Edit) {
-	kept := false
-	for i := range env.Members {
-		m := &env.Members[i]
-		switch name := headers[word(&m.Name)]; {
-		case name != "":
-			edits, kept = append(edits, s.set(&m.Name, quoted(name))), true
-		case kept:
-			edits = append(edits, udiff.Edit{Start: s.from + env.Members[i-1].Value.EndOffset, End: s.from + m.Value.EndOffset})
-		case i+1 < len(env.Members):
-			edits = append(edits, udiff.Edit{Start: s.from + m.Name.StartOffset, End: s.from + env.Members[i+1].Name.StartOffset})
-		}
+func asHeaders(env *hujson.Object, headers map[string]string) {
+	if env == nil || len(env.Members) == 0 {
+		return
 	}
-	return edits
-}
-
-func (s *Server) set(v *hujson.Value, text string) udiff.Edit {
-	return udiff.Edit{Start: s.from + v.StartOffset, End: s.from + v.EndOffset, New: text}
+	before, after := env.Members[0].Name.BeforeExtra, env.Members[len(env.Members)-1].Value.AfterExtra
+	env.Members = slices.DeleteFunc(env.Members, func(m hujson.ObjectMember) bool { return headers[word(&m.Name)] == "" })
+	for i := range env.Members {
+		name := &env.Members[i].Name
+		name.Value = hujson.String(headers[word(name)])
+	}
+	if last := len(env.Members) - 1; last >= 0 {
+		env.Members[0].Name.BeforeExtra, env.Members[last].Value.AfterExtra = before, after
+	}
 }
 
 // prepend puts words before the entry's arguments, laid out as they are.
-func (s *Server) prepend(words []string) udiff.Edit {
-	m := s.members["args"]
-	if m == nil {
-		command := s.members["command"]
-		at, gap := s.from+command.Value.EndOffset, cmp.Or(blank(command.Name.BeforeExtra), " ")
-		return udiff.Edit{Start: at, End: at, New: "," + gap + `"args": [` + allQuoted(words) + "]"}
+func (s *Server) prepend(words []string) {
+	if s.at("args") < 0 {
+		at := s.at("command")
+		command := &s.entry.Members[at]
+		name := hujson.Value{BeforeExtra: lineOr(command.Name.BeforeExtra), Value: hujson.String("args")}
+		list := hujson.Value{BeforeExtra: hujson.Extra(" "), Value: &hujson.Array{}, AfterExtra: command.Value.AfterExtra}
+		command.Value.AfterExtra = nil
+		s.entry.Members = slices.Insert(s.entry.Members, at+1, hujson.ObjectMember{Name: name, Value: list})
 	}
-	list := m.Value.Value.(*hujson.Array)
-	if len(list.Elements) == 0 {
-		at := s.from + m.Value.StartOffset + 1
-		return udiff.Edit{Start: at, End: at, New: allQuoted(words)}
+	added := make([]hujson.Value, len(words))
+	for i, w := range words {
+		added[i] = hujson.Value{BeforeExtra: hujson.Extra(" "), Value: hujson.String(w)}
 	}
-	first := list.Elements[0]
-	at := s.from + first.StartOffset
-	return udiff.Edit{Start: at, End: at, New: allQuoted(words) + "," + cmp.Or(blank(first.BeforeExtra), " ")}
+	added[0].BeforeExtra = nil
+	list := s.member("args").Value.Value.(*hujson.Array)
+	if len(list.Elements) > 0 {
+		first := &list.Elements[0]
+		added[0].BeforeExtra, first.BeforeExtra = first.BeforeExtra, lineOr(first.BeforeExtra)
+	}
+	list.Elements = append(added, list.Elements...)
 }
 
-// blank is white space as it stands before a word, without comments.
-func blank(extra hujson.Extra) string {
-	text := string(extra)
-	if i := strings.LastIndexByte(text, '\n'); i >= 0 && strings.TrimSpace(text[i:]) == "" {
-		return text[i:]
+// lineOr is the white space of a line as it stands before a word, without comments; else a space.
+func lineOr(extra hujson.Extra) hujson.Extra {
+	if i := bytes.LastIndexByte(extra, '\n'); i >= 0 && len(bytes.TrimSpace(extra[i:])) == 0 {
+		return extra[i:]
 	}
-	return ""
+	return hujson.Extra(" ")
 }
