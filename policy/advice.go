@@ -56,12 +56,7 @@ func (k adviser) changeTimes(rec ledger.Record, now time.Time) []time.Time {
 			candidates = append(candidates, g.ExpiresAt)
 		}
 	}
-	out := candidates[:0]
-	for _, c := range candidates {
-		if c.After(now) && c.Before(ledger.Never) {
-			out = append(out, c)
-		}
-	}
+	out := slices.DeleteFunc(candidates, func(c time.Time) bool { return !c.After(now) || !c.Before(ledger.Never) })
 	slices.SortFunc(out, time.Time.Compare)
 	return out
 }

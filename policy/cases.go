@@ -33,11 +33,7 @@ type GeneralRule func(ctx context.Context, k *Kind, rec ledger.Record, a ledger.
 // RunTests runs the kind's own cases, with the evaluator the engine uses. An
 // answer to a write that no rule of the kind decides is left to the general rule.
 func (k *Kind) RunTests(ctx context.Context, general GeneralRule) []TestResult {
-	var out []TestResult
-	for _, t := range k.Tests {
-		out = append(out, rehearser{k}.runTest(ctx, t, general))
-	}
-	return out
+	return ledger.Each(k.Tests, func(t Test) TestResult { return rehearser{k}.runTest(ctx, t, general) })
 }
 
 // Rehearsal is a record of the kind as it looks after its only attempt has come

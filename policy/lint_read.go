@@ -137,13 +137,9 @@ func (r *Read) unlikeARead() string {
 		return "asks by " + strings.ToLower(h.method)
 	}
 	named := strings.FieldsFunc(h.path.Text, func(r rune) bool { return strings.ContainsRune("?&=", r) })
-	for _, p := range h.headers {
-		named = append(named, p.name)
-	}
+	named = append(named, ledger.Each(h.headers, func(p pair) string { return p.name })...)
 	if h.query != nil {
-		for _, e := range h.query.Entries {
-			named = append(named, e.Name)
-		}
+		named = append(named, ledger.Each(h.query.Entries, func(e expr.Entry) string { return e.Name })...)
 	}
 	for _, name := range named {
 		if slices.Contains(overriding, strings.ToLower(name)) {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"indoubt/ledger"
 	"indoubt/ledger/lazyregexp"
 )
 
@@ -70,11 +71,7 @@ func (d fileDecoder) matches(k *Kind, n *node) {
 
 // Patterns are those of a kind's `match:`, one a line; "" where it has none.
 func Patterns(match []Match) string {
-	var lines []string
-	for _, m := range match {
-		lines = append(lines, m.String())
-	}
-	return strings.Join(lines, "\n")
+	return strings.Join(ledger.Each(match, Match.String), "\n")
 }
 
 // Covers reports whether one of the patterns, as Patterns gives them, matches a request: its

@@ -93,11 +93,7 @@ func (p *Policy) Downstream(name string) *Downstream { return p.downstreams[name
 
 // Checked are kinds that have a check, one of each downstream, in the order of its name.
 func (p *Policy) Checked() (kinds []*Kind) {
-	for _, k := range p.order {
-		if k.Read != nil {
-			kinds = append(kinds, k)
-		}
-	}
+	kinds = slices.DeleteFunc(slices.Clone(p.order), func(k *Kind) bool { return k.Read == nil })
 	name := func(a, b *Kind) int { return strings.Compare(a.DownstreamName(), b.DownstreamName()) }
 	slices.SortStableFunc(kinds, name)
 	return slices.CompactFunc(kinds, func(a, b *Kind) bool { return name(a, b) == 0 })

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -122,9 +123,7 @@ func NotSent(err error) error { return claim(ledger.NeverSent, err) }
 func Refused(err error) error { return claim(ledger.Refused, err) }
 
 func claim(proof ledger.Proof, err error) error {
-	if err == nil {
-		err = errors.New(string(proof))
-	}
+	err = cmp.Or(err, errors.New(string(proof)))
 	return &proven{proof, err}
 }
 

@@ -331,12 +331,7 @@ func (r *Recorder) request(w Request, rule KindRule) (ledger.BeginRequest, []str
 	if req.Token == "" {
 		req.Token = ledger.NewToken()
 	}
-	if req.Sender == "" {
-		req.Sender = "pipeline"
-	}
-	if req.Deadline == 0 {
-		req.Deadline = rule.Deadline
-	}
+	req.Sender, req.Deadline = cmp.Or(req.Sender, "pipeline"), cmp.Or(req.Deadline, rule.Deadline)
 	return req, clean.values, nil
 }
 

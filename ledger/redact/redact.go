@@ -83,10 +83,8 @@ func Member(holder, name string, v any) (text string, ok bool) {
 // Variable reports whether NAME in NAME=value or --NAME names a secret.
 func Variable(name string) bool {
 	plain := PlainName(strings.TrimLeft(name, "-"))
-	if names[plain] || flags[plain] {
-		return true
-	}
-	return strings.HasSuffix(plain, "token") || slices.ContainsFunc(ends, func(end string) bool { return strings.HasSuffix(plain, end) })
+	return names[plain] || flags[plain] || strings.HasSuffix(plain, "token") ||
+		slices.ContainsFunc(ends, func(end string) bool { return strings.HasSuffix(plain, end) })
 }
 
 // shape is what a secret inside a text looks like. Group 1, where there is
@@ -149,12 +147,7 @@ func (s shape) in(lower string) bool {
 	if s.sign != "" && !strings.Contains(lower, s.sign) {
 		return false
 	}
-	for _, w := range s.words {
-		if strings.Contains(lower, w) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.words, func(w string) bool { return strings.Contains(lower, w) })
 }
 
 // signs are what a text without white space, ":" and "=" must hold for one of the
@@ -171,12 +164,7 @@ func plain(s string) bool {
 	if strings.ContainsAny(s, ":= \t\n\f\r") {
 		return false
 	}
-	for _, sign := range signs {
-		if strings.Contains(s, sign) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(signs, func(sign string) bool { return strings.Contains(s, sign) })
 }
 
 // placeholder is a value that is no secret itself: it is filled in at each run. In
@@ -193,12 +181,8 @@ const HeaderVariable = "INDOUBT_HEADER_"
 // named reports whether a value only names a secret, or stands for one.
 func named(value string) bool {
 	value = strings.TrimLeft(value, `"'`)
-	for _, begins := range []string{"redacted", "[redacted", "${env.", "${file(", "{{token}}", "{{key}}", HeaderVariable} {
-		if strings.HasPrefix(value, begins) {
-			return true
-		}
-	}
-	return false
+	begins := []string{"redacted", "[redacted", "${env.", "${file(", "{{token}}", "{{key}}", HeaderVariable}
+	return slices.ContainsFunc(begins, func(b string) bool { return strings.HasPrefix(value, b) })
 }
 
 // Without takes well-known secrets and the given values out of a text.

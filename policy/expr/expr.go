@@ -299,9 +299,7 @@ func explainIssue(issues *cel.Issues, s Scope) *Problem {
 		if p.Hint = ledger.DidYouMean(name, scopeNames[s]); s == ForRequest && upperCase.MatchString(name) {
 			p.Hint = "a variable of the environment is written ${env." + name + "}"
 		}
-		if p.Hint == "" {
-			p.Hint = "known here: " + strings.Join(scopeNames[s], ", ")
-		}
+		p.Hint = cmp.Or(p.Hint, "known here: "+strings.Join(scopeNames[s], ", "))
 	}
 	return p
 }

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"embed"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"indoubt/ledger"
 	"indoubt/policy/expr"
 )
 
@@ -42,12 +44,9 @@ type Mapping struct {
 }
 
 // Names are the mappings that come with the program, sorted.
-func Names() (out []string) {
+func Names() []string {
 	entries, _ := files.ReadDir(".") // embedded
-	for _, e := range entries {
-		out = append(out, strings.TrimSuffix(e.Name(), ".yaml"))
-	}
-	return out
+	return ledger.Each(entries, func(e fs.DirEntry) string { return strings.TrimSuffix(e.Name(), ".yaml") })
 }
 
 // Error is what is wrong with a mapping or a row, and what to do.

@@ -9,10 +9,12 @@ package recipes
 import (
 	"embed"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 	"sync"
 
+	"indoubt/ledger"
 	"indoubt/ledger/lazyregexp"
 	"indoubt/policy"
 )
@@ -33,11 +35,7 @@ func Names() []string {
 	if err != nil {
 		panic(err) // embedded
 	}
-	out := make([]string, 0, len(entries))
-	for _, e := range entries {
-		out = append(out, strings.TrimSuffix(e.Name(), ".yaml"))
-	}
-	return out
+	return ledger.Each(entries, func(e fs.DirEntry) string { return strings.TrimSuffix(e.Name(), ".yaml") })
 }
 
 // Get is the recipe of that name; ok is false when there is none.

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -61,19 +62,13 @@ func newApp(stdin io.Reader, stdout, stderr io.Writer) *app {
 	a := &app{in: bufio.NewReader(stdin), stdin: stdin, env: os.Getenv, clock: time.Now, warn: map[string]bool{},
 		out: safe.NewWriter(stdout), errOut: safe.NewWriter(stderr), rawOut: stdout, rawErr: stderr}
 	a.terminal = func() bool { return isTerminal(stdin) && isTerminal(stdout) }
-	a.width = func() int {
-		width, _ := sizeOf(stdout)
+	a.width = func() (width int) {
+		if f, ok := stdout.(*os.File); ok {
+			width, _, _ = term.GetSize(int(f.Fd()))
+		}
 		return width
 	}
 	return a
-}
-
-// sizeOf are the columns and rows of a terminal, 0 of what is none.
-func sizeOf(stream any) (width, height int) {
-	if f, ok := stream.(*os.File); ok {
-		width, height, _ = term.GetSize(int(f.Fd()))
-	}
-	return width, height
 }
 
 func isTerminal(stream any) bool {
@@ -99,15 +94,9 @@ func (a *app) prepare(cmd *cobra.Command) error {
 			return err
 		}
 	}
-	if a.ledgerPath == "" {
-		a.ledgerPath = a.env("INDOUBT_LEDGER")
-	}
-	if a.policyPath == "" {
-		a.policyPath = a.env("INDOUBT_POLICY")
-	}
-	if a.as == "" {
-		a.as = a.env("INDOUBT_ACTOR")
-	}
+	a.ledgerPath = cmp.Or(a.ledgerPath, a.env("INDOUBT_LEDGER"))
+	a.policyPath = cmp.Or(a.policyPath, a.env("INDOUBT_POLICY"))
+	a.as = cmp.Or(a.as, a.env("INDOUBT_ACTOR"))
 	if ledger.ReservedActor(a.as) {
 		return usage(fmt.Sprintf("%q is a name that indoubt signs with itself", strings.TrimSpace(a.as)), "say who you are with --as NAME or INDOUBT_ACTOR")
 	}
@@ -117,11 +106,9 @@ func (a *app) prepare(cmd *cobra.Command) error {
 // actor is the person at this command line. The name is a label; who is logged
 // in and where stands beside it.
 func (a *app) actor() ledger.Actor {
-	who := ledger.Actor{Name: strings.TrimSpace(a.as), OSUser: osUser(), Terminal: a.terminal()}
+	login := osUser()
+	who := ledger.Actor{Name: cmp.Or(strings.TrimSpace(a.as), login), OSUser: login, Terminal: a.terminal()}
 	who.Host, _ = os.Hostname()
-	if who.Name == "" {
-		who.Name = who.OSUser
-	}
 	return who
 }
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -122,10 +123,7 @@ func sendDeadline(flag, s string) (time.Duration, error) {
 }
 
 func (a *app) source(flag string) ledger.Source {
-	if flag == "" {
-		flag = a.env("INDOUBT_SOURCE")
-	}
-	pipeline, run, _ := strings.Cut(flag, "@")
+	pipeline, run, _ := strings.Cut(cmp.Or(flag, a.env("INDOUBT_SOURCE")), "@")
 	s := ledger.Source{Pipeline: pipeline, Run: run, PID: os.Getppid()}
 	s.Host, _ = os.Hostname()
 	return s
@@ -179,9 +177,7 @@ func recordingRules(inForce func() (*policy.Policy, int64)) record.Rules {
 		if of, http := strings.CutPrefix(name, "http."); ds == nil && http && !k.Known { // http.HOST.METHOD
 			ds = p.DownstreamAt(of[:max(0, strings.LastIndex(of, "."))])
 		}
-		if ds == nil {
-			ds = &policy.Downstream{}
-		}
+		ds = cmp.Or(ds, &policy.Downstream{})
 		return record.KindRule{
 			Downstream: ds.Name, Callers: ds.Callers, SameAccount: ds.SameAccount,
 			Policy: number, Looks: k.Looks,

@@ -29,10 +29,9 @@ func (x *examination) derived(ctx context.Context, s ledger.Store) {
 		x.ok("derived", "the list and the counts are what the history says")
 		return
 	}
-	var wrong []string
-	for _, d := range deviations {
-		wrong = append(wrong, fmt.Sprintf("%s has %s wrong %s (%s)", d.Table, ledger.Count(d.Rows), plural(d.Rows, "row", "rows"), d.One))
-	}
+	wrong := ledger.Each(deviations, func(d ledger.Deviation) string {
+		return fmt.Sprintf("%s has %s wrong %s (%s)", d.Table, ledger.Count(d.Rows), plural(d.Rows, "row", "rows"), d.One)
+	})
 	x.say("derived", ledger.LevelFail, strings.Join(wrong, "; "),
 		"somebody wrote past the guards: indoubt log ID says how it came to stand there; restore a backup")
 }

@@ -136,9 +136,7 @@ func changedFailure(err error, f *failure) bool {
 		return false
 	}
 	f.Code, f.Hint = "moved", "look at what would be sent now: indoubt retry "+changed.ID+" --dry-run"
-	for _, line := range changed.Difference() {
-		f.More = append(f.More, "  "+line)
-	}
+	f.More = ledger.Each(changed.Difference(), func(line string) string { return "  " + line })
 	return true
 }
 

@@ -189,11 +189,10 @@ func (c holdCommand) release(ctx context.Context, scope ledger.HoldScope, flags 
 	})
 }
 
-func held(holds []ledger.Hold) (lines []string) {
-	for _, h := range holds {
-		lines = append(lines, fmt.Sprintf("held is %s, by %s: %s", h.Scope, h.Actor.Name, h.Reason))
-	}
-	return lines
+func held(holds []ledger.Hold) []string {
+	return ledger.Each(holds, func(h ledger.Hold) string {
+		return fmt.Sprintf("held is %s, by %s: %s", h.Scope, h.Actor.Name, h.Reason)
+	})
 }
 
 // covered are the kinds that a hold on a downstream names. It refuses a downstream or a
@@ -214,10 +213,7 @@ func (c holdCommand) covered(ctx context.Context, s ledger.Store, p *policy.Poli
 	if err != nil {
 		return nil, err
 	}
-	known := p.Kinds()
-	for _, count := range counts {
-		known = append(known, count.Kind)
-	}
+	known := append(p.Kinds(), ledger.Each(counts, func(c ledger.StateCount) string { return c.Kind })...)
 	switch {
 	case slices.Contains(known, kind):
 		return nil, nil

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -194,10 +195,7 @@ func listenable(address string, remote bool) error {
 // itself reports whether the upstream is where we listen.
 func itself(at net.Addr, upstream *url.URL) bool {
 	_, port, err := net.SplitHostPort(at.String())
-	theirs := upstream.Port()
-	if theirs == "" {
-		theirs = map[string]string{"http": "80", "https": "443"}[upstream.Scheme]
-	}
+	theirs := cmp.Or(upstream.Port(), map[string]string{"http": "80", "https": "443"}[upstream.Scheme])
 	if err != nil || port != theirs {
 		return false
 	}

@@ -35,9 +35,7 @@ func serveEngine(ctx context.Context, a *app, addr string, s ledger.Store, engin
 		}
 		host, port = "", addr
 	}
-	if host == "" {
-		host = "127.0.0.1"
-	}
+	host = cmp.Or(host, "127.0.0.1")
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
 		a.warnf("metrics are served to everybody who reaches %s", host)
 	}

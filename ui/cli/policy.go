@@ -74,10 +74,7 @@ func newPolicyShowCommand(a *app) *cobra.Command {
 				k := p.Kind(args[0])
 				return a.done("", kindJSON(p, k), func(w *safe.Writer) { w.Lines(strings.TrimRight(p.Explain(k.Name), "\n")) })
 			}
-			kinds := make([]map[string]any, 0, len(p.Kinds()))
-			for _, name := range p.Kinds() {
-				kinds = append(kinds, kindJSON(p, p.Kind(name)))
-			}
+			kinds := each(p.Kinds(), func(name string) map[string]any { return kindJSON(p, p.Kind(name)) })
 			data := map[string]any{"path": text(p.Path()), "digest": p.Digest(), "currency": p.Currency(), "words": p.Words(),
 				"kinds": kinds, "downstreams": list(p.Downstreams())}
 			return a.done("", data, func(w *safe.Writer) { writePolicy(w, p) })

@@ -94,9 +94,7 @@ func (t *trialJSON) judge(read *policy.Read, rec ledger.Record, trial policy.Tri
 	f := trial.Found
 	t.Verdict, t.Problem = trial.Verdict, text(trial.Reason)
 	t.Valid, t.Complete, t.Next = f.Valid, f.Complete, f.Next != nil
-	for _, e := range f.Effects {
-		t.Found = append(t.Found, effectJSON{e.Receipt, e.Same})
-	}
+	t.Found = each(f.Effects, func(e policy.Effect) effectJSON { return effectJSON{e.Receipt, e.Same} })
 	switch {
 	case t.Verdict == ledger.NotThere:
 		t.Problem = text("none found, which proves it only where the same check finds another operation before it and one after it")

@@ -93,10 +93,7 @@ func (c tryCommand) try(ctx context.Context, p *policy.Policy, kind *policy.Kind
 		}
 		return over.Read(ctx, new(connect.HTTP), kind, request), nil
 	})
-	t := trialJSON{Found: []effectJSON{}, Known: kind.Read.Recognises()}
-	for _, page := range trial.Pages {
-		t.Pages = append(t.Pages, pageOf(page))
-	}
+	t := trialJSON{Known: kind.Read.Recognises(), Pages: ledger.Each(trial.Pages, pageOf)}
 	t.judge(kind.Read, rec, trial)
 	for _, page := range trial.Pages {
 		t.withhold(page.Request.Withhold)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -215,12 +216,7 @@ func retried(ctx context.Context, run *decisionRun, id string, plan reconcile.Pl
 }
 
 func attemptWhy(did reconcile.RetryResult) string {
-	for _, s := range []string{did.Attempt.Error, did.Why, string(did.Attempt.ErrorClass)} {
-		if s != "" {
-			return s
-		}
-	}
-	return "no reason is known"
+	return cmp.Or(did.Attempt.Error, did.Why, string(did.Attempt.ErrorClass), "no reason is known")
 }
 
 func onePlanJSON(p reconcile.Plan) *planJSON {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -77,9 +78,7 @@ func flagFailure(cmd *cobra.Command, err error) error {
 		message += strings.Replace(meant(unknown.GetSpecifiedName(), all), "`", "`--", 1)
 	case errors.As(err, &wrong):
 		takes := map[string]string{"bool": "true or false", "int": "a whole number", "int64": "a whole number", "uint64": "a whole number, not below 0"}[wrong.GetFlag().Value.Type()]
-		if takes == "" {
-			takes = "another value"
-		}
+		takes = cmp.Or(takes, "another value")
 		message = fmt.Sprintf("--%s takes %s, not `%s`", wrong.GetFlag().Name, takes, wrong.GetValue())
 	}
 	return usage(message, "see `"+cmd.CommandPath()+" --help`")

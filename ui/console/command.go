@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 
+	"indoubt/ledger"
 	"indoubt/policy"
 	"indoubt/ui/console/ask"
 	"indoubt/ui/console/dialog"
@@ -26,7 +27,7 @@ func (m *Root) ask(kind prompt.Kind) tea.Cmd {
 		m.goTo(onList)
 		m.typed = true
 	}
-	m.prompt = prompt.New(kind, m.table.Filter, specs(), m.known)
+	m.prompt = prompt.New(kind, m.table.Filter, ledger.Each(commands(), func(c command) prompt.Spec { return c.Spec }), m.known)
 	m.prompt.Over = over
 	return nil
 }
@@ -62,14 +63,6 @@ func commands() []command {
 		{prompt.Spec{Name: "theme", Args: "auto|light|dark|none", Words: "colours", Choices: draw.Themes},
 			func(m *Root, arg string) (tea.Cmd, error) { return nil, m.setTheme(arg) }},
 	}
-}
-
-func specs() []prompt.Spec {
-	var out []prompt.Spec
-	for _, c := range commands() {
-		out = append(out, c.Spec)
-	}
-	return out
 }
 
 // command carries out one command. Where it cannot, the prompt says why.

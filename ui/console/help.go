@@ -1,6 +1,7 @@
 package console
 
 import (
+	"slices"
 	"strings"
 
 	"indoubt/ui/console/draw"
@@ -63,12 +64,7 @@ func (m *Root) helpLines(w int) []string {
 	sought := strings.Fields(strings.ToLower(m.sought))
 	fits := func(ch chapter, t topic) bool {
 		text := strings.ToLower(ch.title + " " + t.name + " " + t.text)
-		for _, word := range sought {
-			if !strings.Contains(text, word) {
-				return false
-			}
-		}
-		return true
+		return !slices.ContainsFunc(sought, func(word string) bool { return !strings.Contains(text, word) })
 	}
 	lines := []string{" " + m.Strong.Render("Small letters look, capitals act.") + " Nothing outward happens on one key."}
 	if len(sought) > 0 {

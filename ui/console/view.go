@@ -114,10 +114,7 @@ func wrapped(lines []string, n, w int, p draw.Paint, text safe.Text) []string {
 	if room := max(n-len(lines), 1); len(said) > room {
 		said = append(said[:room-1], strings.Join(said[room-1:], " "))
 	}
-	for _, line := range said {
-		lines = append(lines, p.Render(draw.Left(" "+line, w)))
-	}
-	return lines
+	return append(lines, ledger.Each(said, func(line string) string { return p.Render(draw.Left(" "+line, w)) })...)
 }
 
 // hints are the bottom lines: keys that do something now.

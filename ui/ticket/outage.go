@@ -25,10 +25,7 @@ func (o Outage) Where() safe.Text { return safe.Of(o.OutageAccount.Where()) }
 
 // Errors says how the answers failed to come.
 func (o Outage) Errors() safe.Text {
-	var words []string
-	for _, c := range o.Classes {
-		words = append(words, ErrorClass(ledger.ErrorClass(c)))
-	}
+	words := ledger.Each(o.Classes, func(c string) string { return ErrorClass(ledger.ErrorClass(c)) })
 	if len(words) > 2 {
 		words = append(words[:2], "…")
 	}

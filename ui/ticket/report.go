@@ -237,14 +237,10 @@ func (r Report) acts(decided bool) []Act {
 }
 
 // Lines are the events that the page names an operation of.
-func (r Report) Lines() (out []ledger.Event) {
-	for _, a := range append(tail(r.acts(true)), tail(r.acts(false))...) {
-		out = append(out, a.Event)
-	}
-	for _, w := range tail(r.Wrong) {
-		out = append(out, w.Event)
-	}
-	return out
+func (r Report) Lines() []ledger.Event {
+	acts := append(tail(r.acts(true)), tail(r.acts(false))...)
+	return append(ledger.Each(acts, func(a Act) ledger.Event { return a.Event }),
+		ledger.Each(tail(r.Wrong), func(w Wrong) ledger.Event { return w.Event })...)
 }
 
 // table prints the newest of its rows.

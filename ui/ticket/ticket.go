@@ -87,11 +87,7 @@ func Body(text string) []safe.Text {
 	if json.Valid([]byte(text)) {
 		of = safe.JSON
 	}
-	var lines []safe.Text
-	for _, line := range strings.Split(text, "\n") {
-		lines = append(lines, of(line))
-	}
-	return lines
+	return ledger.Each(strings.Split(text, "\n"), of)
 }
 
 // Source is where it came from: a pipeline, its run and its machine.

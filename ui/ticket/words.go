@@ -2,6 +2,7 @@ package ticket
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/charmbracelet/x/ansi"
@@ -13,12 +14,7 @@ import (
 // Proven reports whether every attempt is known to have had no effect, or to have
 // had one, by more than a person's word.
 func Proven(rec ledger.Record) bool {
-	for _, a := range rec.Attempts {
-		if a.Proof == "" {
-			return false
-		}
-	}
-	return len(rec.Attempts) > 0
+	return len(rec.Attempts) > 0 && !slices.ContainsFunc(rec.Attempts, func(a ledger.Attempt) bool { return a.Proof == "" })
 }
 
 var conflicts = map[ledger.Conflict]string{

@@ -2,6 +2,7 @@ package command
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -71,9 +72,7 @@ func (g *guard) extend(c charge) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.open {
-		if c.Attempt == "" {
-			c.Attempt = noCharge.Attempt
-		}
+		c.Attempt = cmp.Or(c.Attempt, noCharge.Attempt)
 		until := "0"
 		if !c.Until.IsZero() {
 			until = standby.Time(max(time.Millisecond, time.Until(c.Until)), time.Now())

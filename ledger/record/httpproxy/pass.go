@@ -99,9 +99,7 @@ func comeBack(h http.Header, upstream *url.URL) {
 			for strings.HasPrefix(path, "//") { // which would begin with a host
 				path = path[1:]
 			}
-			if path == "" {
-				path = "/"
-			}
+			path = cmp.Or(path, "/")
 			h[name][i] = path + back.String()
 		}
 	}

@@ -1,6 +1,7 @@
 package mcpproxy
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
@@ -117,9 +118,7 @@ func (p *Proxy) lostWhy(l *mcpwire.Lost) string {
 // was sent, and may have had its effect.
 func lostAnswer(l *mcpwire.Lost) ledger.Answer {
 	a := ledger.Answer{Via: "mcp", Sent: l.Sent, Status: l.Status, Body: l.Body, Err: l.Err}
-	if a.Err == nil {
-		a.Err = errors.New("no answer came")
-	}
+	a.Err = cmp.Or(a.Err, errors.New("no answer came"))
 	switch {
 	case !l.Sent:
 	case l.Refused:

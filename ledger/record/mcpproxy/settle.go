@@ -3,6 +3,8 @@ package mcpproxy
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"indoubt/ledger"
@@ -136,12 +138,8 @@ func (c *call) resume(w record.Request) bool {
 			state = string(raw)
 		}
 	}
-	var answered []string
 	responses, _ := mcpwire.Members(c.frame.Params["inputResponses"])
-	for name := range responses {
-		answered = append(answered, name)
-	}
-	awaits := outcome.AwaitsInput(state, answered)
+	awaits := outcome.AwaitsInput(state, slices.Collect(maps.Keys(responses)))
 	ctx := c.p.ctx
 	rec, err := c.p.o.Recorder.Store().Read(ctx, ledger.Locator{Scope: c.p.o.Scope, Awaits: awaits})
 	if err != nil || rec.Operation.Kind != w.Kind || rec.State() != ledger.Pending {

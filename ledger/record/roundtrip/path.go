@@ -75,10 +75,6 @@ func plainPath(u *url.URL) bool {
 	}
 	// An encoded slash is none to some; what is encoded twice is decoded twice by some.
 	encoded := strings.ToLower(u.EscapedPath())
-	for _, odd := range []string{"%2f", "%5c", "%252e", "%252f", "%255c"} {
-		if strings.Contains(encoded, odd) {
-			return false
-		}
-	}
-	return true
+	odd := []string{"%2f", "%5c", "%252e", "%252f", "%255c"}
+	return !slices.ContainsFunc(odd, func(o string) bool { return strings.Contains(encoded, o) })
 }

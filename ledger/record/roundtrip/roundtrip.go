@@ -340,9 +340,7 @@ func builtinKind(req *http.Request) string {
 		host = host[:150]
 	}
 	method := plain(req.Method)
-	if method == "" {
-		method = "get"
-	}
+	method = cmp.Or(method, "get")
 	if len(method) > 30 {
 		method = method[:30]
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"mime"
 	"net/http"
+	"slices"
 	"strings"
 
 	"indoubt/ledger/record"
@@ -58,18 +59,12 @@ var signedBy = []string{"aws4-", "oauth ", "signature ", "hawk ", "sharedkey "}
 // sealed reports whether a request says what it holds: with a token in it, it would
 // be refused as changed on the way.
 func sealed(req *http.Request) bool {
-	for _, name := range seals {
-		if len(req.Header.Values(name)) > 0 {
-			return true
-		}
+	if slices.ContainsFunc(seals, func(name string) bool { return len(req.Header.Values(name)) > 0 }) {
+		return true
 	}
 	scheme := strings.ToLower(strings.TrimSpace(req.Header.Get("Authorization")))
-	for _, begins := range signedBy {
-		if strings.HasPrefix(scheme, begins) {
-			return true
-		}
-	}
-	return strings.Contains(strings.ToLower(req.URL.RawQuery), "signature=")
+	return slices.ContainsFunc(signedBy, func(begins string) bool { return strings.HasPrefix(scheme, begins) }) ||
+		strings.Contains(strings.ToLower(req.URL.RawQuery), "signature=")
 }
 
 const maxKey = 255 // bytes of a key that a caller may give

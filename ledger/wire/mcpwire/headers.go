@@ -230,12 +230,8 @@ func headerValue(s string) string {
 }
 
 func requiresCode(s string) bool {
-	for i := 0; i < len(s); i++ {
-		if s[i] < ' ' || s[i] > '~' {
-			return true
-		}
-	}
-	return strings.TrimSpace(s) != s || strings.HasPrefix(s, codeBegin) && strings.HasSuffix(s, codeEnd)
+	return strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) || strings.TrimSpace(s) != s ||
+		strings.HasPrefix(s, codeBegin) && strings.HasSuffix(s, codeEnd)
 }
 
 // isToken reports whether s may be a header's name (RFC 9110).

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
+	"slices"
 	"sync"
 	"time"
 
@@ -172,13 +173,7 @@ func (c *overHTTP) leave(x *exchange) {
 
 // requests are the messages of a line that are to be answered.
 func requests(f Frame) []Frame {
-	var asked []Frame
-	for _, e := range append([]Frame{f}, f.Elements...) {
-		if e.Kind == Request {
-			asked = append(asked, e)
-		}
-	}
-	return asked
+	return slices.DeleteFunc(append([]Frame{f}, f.Elements...), func(e Frame) bool { return e.Kind != Request })
 }
 
 // post transmits a message. The exchange's written is closed when it has gone

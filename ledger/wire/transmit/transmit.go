@@ -150,9 +150,7 @@ func (s *Sender) transport(g *sendDeadline) *http.Transport {
 	t.DisableKeepAlives, t.DisableCompression = true, true
 	t.Protocols = new(http.Protocols)
 	t.Protocols.SetHTTP1(true) // one request on one connection; HTTP/2 may put a stream on another by itself
-	if t.TLSClientConfig == nil {
-		t.TLSClientConfig = new(tls.Config)
-	}
+	t.TLSClientConfig = cmp.Or(t.TLSClientConfig, new(tls.Config))
 	t.TLSClientConfig.NextProtos = []string{"http/1.1"} // what speaks HTTP/2 only says so before a byte of the request leaves
 	return t
 }

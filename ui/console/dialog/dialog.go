@@ -170,12 +170,7 @@ func (d *Dialog) Press(msg tea.KeyPressMsg, now time.Time) (action Action, close
 }
 
 func (d *Dialog) untouched() bool {
-	for _, f := range d.Fields {
-		if f.choices == nil && f.Value() != f.was {
-			return false
-		}
-	}
-	return d.focus == d.first()
+	return d.focus == d.first() && !slices.ContainsFunc(d.Fields, func(f *Field) bool { return f.choices == nil && f.Value() != f.was })
 }
 
 func (d *Dialog) first() int {

@@ -43,9 +43,7 @@ func (d *Dialog) Draw(f *draw.Frame, w, h int) []string {
 		top = append(top, "")
 	}
 	if !d.stale.Empty() {
-		for _, l := range draw.Wrap(safe.Say("IT MOVED: %s", d.stale).String(), inner) {
-			top = append(top, th.Bad.Render(l))
-		}
+		top = append(top, ledger.Each(draw.Wrap(safe.Say("IT MOVED: %s", d.stale).String(), inner), th.Bad.Render)...)
 	}
 	facts := d.Facts
 	if d.left != "" {
@@ -65,9 +63,7 @@ func (d *Dialog) Draw(f *draw.Frame, w, h int) []string {
 		}
 	}
 	for _, text := range d.Rest {
-		for _, line := range strings.Split(ansi.Hardwrap(text.String(), inner, true), "\n") {
-			top = append(top, th.Text.Render(line))
-		}
+		top = append(top, ledger.Each(strings.Split(ansi.Hardwrap(text.String(), inner, true), "\n"), th.Text.Render)...)
 	}
 	picks, chosen, begins := d.picks(th, inner, len(top))
 	top = append(top, picks...)
@@ -176,9 +172,7 @@ func (d *Dialog) fit(th *draw.Theme, top []string, fits int, begins []int) []str
 func (d *Dialog) foot(th *draw.Theme, w, name int) []string {
 	var out []string
 	if d.fault != "" {
-		for _, l := range draw.Wrap(d.fault, w) {
-			out = append(out, th.Bad.Render(l))
-		}
+		out = append(out, ledger.Each(draw.Wrap(d.fault, w), th.Bad.Render)...)
 	}
 	act, pressed := th.Accent, th.Button
 	if d.Sends {

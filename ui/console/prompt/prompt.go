@@ -230,13 +230,7 @@ func (l *Line) filterWords(word string) []string {
 }
 
 func fitting(all []string, word string) []string {
-	var out []string
-	for _, c := range all {
-		if strings.HasPrefix(c, word) && c != word {
-			out = append(out, c)
-		}
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(all), func(c string) bool { return !strings.HasPrefix(c, word) || c == word })
 }
 
 // complete extends the word under the cursor as far as the candidates agree.

@@ -321,10 +321,7 @@ func (l *Table) notes(now time.Time, w int) []string {
 
 // leftOut is what a filter does not answer for on a list with settled operations.
 func leftOut(f ledger.Filter) string {
-	var out []string
-	for _, field := range f.OpenOnly() {
-		out = append(out, field+": open ones only")
-	}
+	out := ledger.Each(f.OpenOnly(), func(field string) string { return field + ": open ones only" })
 	if len(out) == 0 {
 		return ""
 	}
