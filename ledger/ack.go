@@ -56,7 +56,7 @@ func answered(attempts []Attempt) bool {
 
 // several reports whether more than one effect is known, or may be there.
 func (o *Operation) several() bool {
-	return o.Effects > 1 || len(o.Receipts) > 1 || o.Conflict == PossibleDuplicate
+	return o.Effects > 1 || len(o.Receipts) > 1 || o.Conflict == ConflictMaybeTwice
 }
 
 // ack settles an operation in conflict by what a person says is true of it.
@@ -116,7 +116,7 @@ func (d Decision) settleAs(rec *Record, o *Operation) {
 	case NotLanded:
 		o.State, o.Effects, o.Receipts, o.Result = Failed, 0, nil, nil
 	}
-	o.Conflict, o.ConflictNote, o.HandsOff = NoConflict, "", true
+	o.Conflict, o.ConflictNote, o.PersonOnly = NoConflict, "", true
 	if o.State != before {
 		o.SettledAt, o.ByAnswer = rec.Now, false
 	}
@@ -137,7 +137,7 @@ func undo(rec *Record, o *Operation) error {
 	if o.Moved != "" {
 		return &RefusedError{Verb: "undo", Code: "refused", Why: "its history was moved to " + o.Moved}
 	}
-	for _, g := range rec.Grants {
+	for _, g := range rec.Allowed {
 		if !g.ConsumedAt.IsZero() && g.ConsumedAt.After(o.SettledAt) {
 			return &RefusedError{Verb: "undo", Code: "refused", Why: "another attempt was sent since"}
 		}
@@ -153,13 +153,13 @@ func undo(rec *Record, o *Operation) error {
 	}
 	switch {
 	case o.Effects > 1 && o.Conflict == NoConflict:
-		raise(o, Duplicate, fmt.Sprintf("%d effects are known", o.Effects))
+		raise(o, ConflictTwice, fmt.Sprintf("%d effects are known", o.Effects))
 	case o.Effects > 1:
-	case o.Conflict == Duplicate, !answered(rec.Attempts) && (o.Conflict == PossibleDuplicate ||
-		o.Conflict == Contradiction && (o.Verdict == Landed || o.Verdict == NotThere && len(o.Receipts) == 0)):
+	case o.Conflict == ConflictTwice, !answered(rec.Attempts) && (o.Conflict == ConflictMaybeTwice ||
+		o.Conflict == ConflictDisputed && (o.Verdict == Landed || o.Verdict == NotThere && len(o.Receipts) == 0)):
 		o.Conflict, o.ConflictNote = NoConflict, ""
 	}
-	o.State, o.HandsOff, o.Doubted = Uncertain, true, true
+	o.State, o.PersonOnly, o.Doubted = Uncertain, true, true
 	o.SettledAt = time.Time{}
 	if o.DoubtedAt.IsZero() {
 		o.DoubtedAt = rec.Now

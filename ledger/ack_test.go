@@ -64,8 +64,8 @@ func TestAConflictThatWasDealtWithStaysDealtWith(t *testing.T) {
 				}
 				need.OK(t, err)
 				o := b.rec.Operation
-				need.Must(t, o.State != Uncertain && o.State != Pending && o.HandsOff && o.Conflict == NoConflict,
-					"it is %s, hands off %t, conflict %q", o.State, o.HandsOff, o.Conflict)
+				need.Must(t, o.State != Uncertain && o.State != Pending && o.PersonOnly && o.Conflict == NoConflict,
+					"it is %s, person only %t, conflict %q", o.State, o.PersonOnly, o.Conflict)
 				wants := map[Truth]State{BothWanted: Committed, LandedOnce: Committed, NotLanded: Failed}[truth]
 				need.Must(t, (wants == "" || o.State == wants) && (truth != TakenBack || o.State != Failed), "%s, after %s", o.State, truth)
 				need.Must(t, truth != LandedOnce || o.Effects == 1 && len(o.Receipts) <= 1, "landed once: %d effects, %v", o.Effects, o.Receipts)
@@ -78,7 +78,7 @@ func TestAConflictThatWasDealtWithStaysDealtWith(t *testing.T) {
 				}
 				b.observe(Twice, 2, "r8", "r9") // what was not seen then is not covered
 				now := b.rec.Operation
-				need.Must(t, now.Conflict == Duplicate, "two more effects: conflict %q", now.Conflict)
+				need.Must(t, now.Conflict == ConflictTwice, "two more effects: conflict %q", now.Conflict)
 			})
 		}
 	}
@@ -114,12 +114,12 @@ func TestAnUndoLeavesNothingOfItsDecision(t *testing.T) {
 	}{
 		{"a slip of two receipts", func(b *bench, _ string) { _ = b.confirm("r1", "via dashboard") }, 0, "", NoConflict},
 		{"one of them was found too", func(b *bench, _ string) { _ = b.confirm("r1", "r2"); b.observe(Landed, 1, "r2") }, 1, "r2", NoConflict},
-		{"both were found", func(b *bench, _ string) { _ = b.confirm("r1"); b.observe(Twice, 2, "r1", "r2") }, 2, "r1 r2", Duplicate},
+		{"both were found", func(b *bench, _ string) { _ = b.confirm("r1"); b.observe(Twice, 2, "r1", "r2") }, 2, "r1 r2", ConflictTwice},
 		{"the other one was found", func(b *bench, _ string) { _ = b.confirm("r1"); b.observe(Landed, 1, "r2") }, 1, "r2", NoConflict},
 		{"confirmed, and not there", func(b *bench, _ string) { _ = b.confirm("r1"); b.observe(NotThere, 0) }, 0, "", NoConflict},
 		{"denied, and found", func(b *bench, _ string) { _ = b.decide(VerbDeny); b.observe(Landed, 1, "r1") }, 1, "r1", NoConflict},
-		{"denied, and answered late", func(b *bench, a string) { _ = b.decide(VerbDeny); b.settle(a, OutcomeCommitted, receipt("r1")) }, 1, "r1", Contradiction},
-		{"two that were dealt with", func(b *bench, _ string) { b.observe(Twice, 2, "r1", "r2"); _ = b.say(BothWanted) }, 2, "r1 r2", Duplicate},
+		{"denied, and answered late", func(b *bench, a string) { _ = b.decide(VerbDeny); b.settle(a, OutcomeCommitted, receipt("r1")) }, 1, "r1", ConflictDisputed},
+		{"two that were dealt with", func(b *bench, _ string) { b.observe(Twice, 2, "r1", "r2"); _ = b.say(BothWanted) }, 2, "r1 r2", ConflictTwice},
 		{"one that was disowned", func(b *bench, _ string) {
 			_ = b.decide(VerbDeny)
 			b.observe(Landed, 1, "r1")
@@ -131,8 +131,8 @@ func TestAnUndoLeavesNothingOfItsDecision(t *testing.T) {
 		need.OK(t, b.decide(VerbUndo), c.name)
 		o := b.rec.Operation
 		slices.Sort(o.Receipts)
-		if o.State != Uncertain || o.Effects != c.effects || strings.Join(o.Receipts, " ") != c.receipts || o.Conflict != c.conflict || !o.HandsOff || o.ErrorClass != ClassTimeout {
-			t.Errorf("%s: %s (%s), %d effects %v, conflict %q (%s), hands off %t", c.name, o.State, o.ErrorClass, o.Effects, o.Receipts, o.Conflict, o.ConflictNote, o.HandsOff)
+		if o.State != Uncertain || o.Effects != c.effects || strings.Join(o.Receipts, " ") != c.receipts || o.Conflict != c.conflict || !o.PersonOnly || o.ErrorClass != ClassTimeout {
+			t.Errorf("%s: %s (%s), %d effects %v, conflict %q (%s), person only %t", c.name, o.State, o.ErrorClass, o.Effects, o.Receipts, o.Conflict, o.ConflictNote, o.PersonOnly)
 		}
 	}
 }

@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// GrantRequest asks for permission for one more attempt, and with AttemptID
+// AllowRequest asks for permission for one more attempt, and with AttemptID
 // consumes it in the same transaction. A person gives one, and a recorder for its own
 // repeat (Own). The caller has worked out the basis from the policy; the rule checks as
 // much of it as the ledger knows.
-type GrantRequest struct {
-	ChangeID, GrantID, OperationID string
+type AllowRequest struct {
+	ChangeID, AllowID, OperationID string
 	Version                        int64 // as seen (I7)
 	Basis                          Basis
 	Sender                         string // pipeline, http, command
@@ -35,25 +35,25 @@ type GrantRequest struct {
 	Tree      Tree // TreeOpen: a command of this process transmits
 }
 
-// Allow grants one more attempt (I5, I7). Errors: *MovedError,
+// Allow lets one more attempt (I5, I7). Errors: *MovedError,
 // *RefusedError (hold, refused, no_person, incomplete, related,
 // redacted), ErrNotFound.
-func Allow(ctx context.Context, s decider, g GrantRequest) (Applied, error) {
+func Allow(ctx context.Context, s decider, g AllowRequest) (Applied, error) {
 	if err := writeDown(ctx, s, g.OperationID, &g.Version); err != nil {
 		return Applied{}, err
 	}
 	return s.Change(ctx, Locator{ID: g.OperationID, Skip: PartPricing}, g.ChangeID, g.Rule())
 }
 
-// Rule is the grant as a pure rule.
-func (g GrantRequest) Rule() Rule {
+// Rule is the permission as a pure rule.
+func (g AllowRequest) Rule() Rule {
 	return func(rec *Record) (Change, error) {
 		g := g
 		return g.allow(seen(rec, &g.Version))
 	}
 }
 
-func (g GrantRequest) allow(rec *Record) (Change, error) {
+func (g AllowRequest) allow(rec *Record) (Change, error) {
 	if !rec.Found {
 		return Change{}, fmt.Errorf("operation %s: %w", g.OperationID, ErrNotFound)
 	}
@@ -61,22 +61,22 @@ func (g GrantRequest) allow(rec *Record) (Change, error) {
 		return Change{}, err
 	}
 	o := rec.Operation
-	grant := Grant{
-		ID: g.GrantID, OperationID: o.ID, Version: o.Version + 1, Basis: g.Basis, Sender: g.Sender, KeyWorks: g.KeyWorks,
+	permission := Allowed{
+		ID: g.AllowID, OperationID: o.ID, Version: o.Version + 1, Basis: g.Basis, Sender: g.Sender, KeyWorks: g.KeyWorks,
 		Actor: g.Actor.Name, Reason: strings.TrimSpace(g.Reason), CreatedAt: rec.Now, ExpiresAt: g.ExpiresAt,
 	}
 	if g.Basis == BasisRiskAccepted {
 		for _, rel := range rec.Landings() {
-			grant.Related = append(grant.Related, rel.ID)
+			permission.Related = append(permission.Related, rel.ID)
 		}
 	}
 	why := allowedBecause[g.Basis]
-	if grant.Reason != "" {
-		why += ": " + grant.Reason
+	if permission.Reason != "" {
+		why += ": " + permission.Reason
 	}
-	c := Change{Event: &Event{ID: g.ChangeID, Verb: "grant", Actor: g.Actor, Reason: why}}
-	c.Grants = voided(rec, "replaced by a newer one")
-	facts := map[string]any{"grant": g.GrantID, "basis": string(g.Basis), "sender": g.Sender}
+	c := Change{Event: &Event{ID: g.ChangeID, Verb: "allow", Actor: g.Actor, Reason: why}}
+	c.Allowed = voided(rec, "replaced by a newer one")
+	facts := map[string]any{"allow": g.AllowID, "basis": string(g.Basis), "sender": g.Sender}
 	if g.Request != "" {
 		facts["request"] = g.Request
 	}
@@ -85,11 +85,11 @@ func (g GrantRequest) allow(rec *Record) (Change, error) {
 		facts["expires_at"] = g.ExpiresAt.UTC().Format(time.RFC3339)
 	} else {
 		a := Attempt{
-			ID: g.AttemptID, OperationID: o.ID, N: o.AttemptCount + 1, Basis: g.Basis, GrantID: g.GrantID, Sender: g.Sender,
+			ID: g.AttemptID, OperationID: o.ID, N: o.AttemptCount + 1, Basis: g.Basis, AllowID: g.AllowID, Sender: g.Sender,
 			KeyWorks: g.KeyWorks, TokenSent: g.TokenSent, Actor: g.Actor.Name, Host: g.Host, PID: g.PID,
 			StartedAt: rec.Now, DeadlineAt: rec.Now.Add(g.Deadline), Place: g.Place, Tree: g.Tree,
 		}
-		grant.ConsumedAt, grant.AttemptID = rec.Now, a.ID
+		permission.ConsumedAt, permission.AttemptID = rec.Now, a.ID
 		start(&o, a, rec.Now)
 		c.Attempts = []Attempt{a}
 		if c.Event.Verb = "retry"; g.Own {
@@ -100,17 +100,17 @@ func (g GrantRequest) allow(rec *Record) (Change, error) {
 	note(rec, &o, g.Actor, why)
 	c.Event.Detail = detail(facts)
 	c.Operation = &o
-	c.Grants = append(c.Grants, grant)
+	c.Allowed = append(c.Allowed, permission)
 	return c, nil
 }
 
 // no refuses a retry.
-func (g GrantRequest) no(code, why, hint string) error {
+func (g AllowRequest) no(code, why, hint string) error {
 	return &RefusedError{Verb: "retry", Code: code, Why: why, Hint: hint}
 }
 
-// check refuses a grant that the record does not allow.
-func (g GrantRequest) check(rec *Record) error {
+// check refuses a permission that the record does not allow.
+func (g AllowRequest) check(rec *Record) error {
 	o := rec.Operation
 	if err := g.Actor.MaySign("retry"); err != nil {
 		return err
@@ -149,19 +149,19 @@ func (g GrantRequest) check(rec *Record) error {
 }
 
 // basisHolds refuses a basis that the record or the actor does not give.
-func (g GrantRequest) basisHolds(rec *Record) error {
+func (g AllowRequest) basisHolds(rec *Record) error {
 	o := rec.Operation
 	if g.Actor.Machine && !(g.Own && g.Basis == BasisKeySafe && g.KeyWorks && g.AttemptID != "") {
 		return g.no("no_person", "another send is allowed by a person, and by no machine", "open indoubt and press R")
 	}
 	switch g.Basis {
 	case BasisProof:
-		if o.State != Failed || !allProven(o, rec.Attempts) || o.HandsOff || rec.ProofLost() {
+		if o.State != Failed || !allProven(o, rec.Attempts) || o.PersonOnly || rec.ProofLost() {
 			return g.no("refused", "it is not proven that it did not land", "take the risk as a person, or wait for a check")
 		}
 	case BasisNotSeen:
 		_, unseen := Unseen(rec.Reads, len(rec.Attempts))
-		if !unseen || o.State != Uncertain || o.HandsOff || o.Conflict != NoConflict || rec.ProofLost() {
+		if !unseen || o.State != Uncertain || o.PersonOnly || o.Conflict != NoConflict || rec.ProofLost() {
 			return g.no("refused", "no check that sees others says that it does not see this one",
 				"take the risk as a person, or wait for a check")
 		}
@@ -180,9 +180,9 @@ func (g GrantRequest) basisHolds(rec *Record) error {
 }
 
 // repeats refuses a recorder's own repeat of what only a person may send.
-func (g GrantRequest) repeats(rec *Record) error {
+func (g AllowRequest) repeats(rec *Record) error {
 	switch o := rec.Operation; {
-	case o.HandsOff:
+	case o.PersonOnly:
 		return g.no("refused", "it was said to have landed, or was undone: only a person settles it", "")
 	case o.Conflict != NoConflict:
 		return g.no("conflict", "it is in conflict: "+o.ConflictNote, "")
@@ -198,7 +198,7 @@ func (g GrantRequest) repeats(rec *Record) error {
 
 // beside refuses a retry of what was overtaken: it is a risk, and only of those that the
 // person was shown.
-func (g GrantRequest) beside(rec *Record) error {
+func (g AllowRequest) beside(rec *Record) error {
 	if g.Safe {
 		if rel := rec.Overtaken(); rel != nil {
 			return g.no("related", "another one landed or may have: "+rel.says(), "a person may take the risk")

@@ -43,7 +43,7 @@ type BeginRequest struct {
 	AwaitsDelivery bool          // the caller says with Deliver when it has passed the final answer on
 	// Beside is an operation in doubt that asks the same and holds nothing back (see
 	// SettleRequest.Passes). Its caller was told. If this one lands while that one may have, it
-	// is raised as a possible duplicate.
+	// is raised as maybe twice.
 	Beside  string
 	Follows string // an operation that was waited for: it stands for this request even if it is delivered
 	Safe    bool   // a repeat cannot act twice: one in doubt gets a further attempt
@@ -65,7 +65,7 @@ const (
 	AnswerInProgress BeginAnswer = "in_progress"  // an attempt is in flight
 	AnswerInDoubt    BeginAnswer = "in_doubt"     // check before you redo
 	AnswerFinished   BeginAnswer = "finished"     // committed before; the result is in the operation
-	AnswerRefused    BeginAnswer = "refused"      // abandoned, held, or failed without proof and without a grant
+	AnswerRefused    BeginAnswer = "refused"      // abandoned, held, or failed without proof and without a permission
 	AnswerKeyReused  BeginAnswer = "key_reused"   // the key belongs to another input (I4)
 	AnswerNotYours   BeginAnswer = "other_caller" // it may be another caller's: Request.OtherCaller
 )
@@ -201,23 +201,24 @@ func begin(rec *Record, req BeginRequest) (BeginResult, Change, error) {
 	if passed.Operation != nil {
 		return told(AnswerInDoubt, "")
 	}
-	if g := rec.OpenGrant(); g != nil && g.Version == o.Version {
-		return beginGranted(rec, req, *g)
+	if g := rec.OpenAllowed(); g != nil && g.Version == o.Version {
+		return beginAllowed(rec, req, *g)
 	}
 	switch state {
 	case Uncertain:
 		return beginSafe(rec, req)
 	default: // Failed
-		if o.HandsOff {
-			return told(AnswerRefused, fmt.Sprintf("it is recorded as failed, but was said to have landed (%s); a retry needs a person's grant", cmp.Or(o.ConflictNote, o.Reason)))
+		if o.PersonOnly {
+			return told(AnswerRefused, fmt.Sprintf("it is recorded as failed, but was said to have landed (%s); a retry needs a person's permission", cmp.Or(o.ConflictNote, o.Reason)))
 		}
 		if !allProven(o, rec.Attempts) {
-			return told(AnswerRefused, fmt.Sprintf("%s said it did not land (%s), which is no proof; a retry needs a person's grant",
+			return told(AnswerRefused, fmt.Sprintf("%s said it did not land (%s), which is no proof; a retry needs a person's permission",
 				o.Actor, o.Reason))
 		}
 		// One that asks the same and is open is the gate's to tell of.
 		if rel := rec.Overtaken(); rel != nil && !rel.is(rec.Open) {
-			return told(AnswerRefused, "it did not land, but another one did or may have: "+rel.says()+"; a retry needs a person's grant")
+			return told(AnswerRefused, fmt.Sprintf("it did not land, but another one did or may have: %s; a retry needs a person's permission",
+				rel.says()))
 		}
 		if h := rec.HeldBy(); h != nil { // of a hold, only the first attempt is free
 			return told(AnswerRefused, h.says())
@@ -240,7 +241,7 @@ func beginSafe(rec *Record, req BeginRequest) (BeginResult, Change, error) {
 	if n := len(rec.Attempts); !req.Safe && (n == 0 || rec.Attempts[n-1].ID != req.Repeats) {
 		return BeginResult{Answer: AnswerInDoubt, Operation: o}, Change{}, nil
 	}
-	g := GrantRequest{ChangeID: req.ChangeID, GrantID: DeriveID(req.ChangeID, "grant"), OperationID: o.ID, Version: o.Version,
+	g := AllowRequest{ChangeID: req.ChangeID, AllowID: DeriveID(req.ChangeID, "allow"), OperationID: o.ID, Version: o.Version,
 		Basis: BasisKeySafe, Sender: req.Sender, KeyWorks: true, Actor: req.Actor, ExpiresAt: rec.Now.Add(req.Deadline),
 		AttemptID: req.AttemptID, Own: true, Safe: req.Safe, TokenSent: req.TokenSent, Deadline: req.Deadline,
 		Host: req.Host, PID: req.PID, Place: req.Place, Tree: req.Tree}
@@ -293,7 +294,7 @@ func beginNew(rec *Record, req BeginRequest, retire bool) (BeginResult, Change, 
 	return res, c, err
 }
 
-func beginGranted(rec *Record, req BeginRequest, g Grant) (BeginResult, Change, error) {
+func beginAllowed(rec *Record, req BeginRequest, g Allowed) (BeginResult, Change, error) {
 	if h := rec.HeldBy(); h != nil {
 		return BeginResult{Answer: AnswerRefused, Operation: rec.Operation, Why: h.says()}, Change{}, nil
 	}
@@ -305,19 +306,19 @@ func beginGranted(rec *Record, req BeginRequest, g Grant) (BeginResult, Change, 
 
 // beginOvertaken takes a permission back that was given before another operation on the
 // same target was begun, or may have landed: sending now might do that again, or undo it.
-func beginOvertaken(rec *Record, req BeginRequest, g Grant, by *Relation) (BeginResult, Change, error) {
+func beginOvertaken(rec *Record, req BeginRequest, g Allowed, by *Relation) (BeginResult, Change, error) {
 	why := fmt.Sprintf("what %s had allowed is void: since then, %s", g.Actor, by.says())
 	o := rec.Operation
 	o.Version++
 	note(rec, &o, req.Actor, why)
 	return BeginResult{Answer: AnswerRefused, Operation: o, Why: why},
-		Change{Operation: &o, Grants: voided(rec, why), Event: &Event{ID: req.ChangeID, Verb: "void", Actor: req.Actor, Reason: why,
-			Detail: detail(map[string]any{"grant": g.ID, "related": by.ID})}}, nil
+		Change{Operation: &o, Allowed: voided(rec, why), Event: &Event{ID: req.ChangeID, Verb: "void", Actor: req.Actor, Reason: why,
+			Detail: detail(map[string]any{"allow": g.ID, "related": by.ID})}}, nil
 }
 
 // beginAgain starts an attempt: the first, one after proven failures, or one
-// that consumes a grant.
-func beginAgain(rec *Record, req BeginRequest, g *Grant) (BeginResult, Change, error) {
+// that consumes a permission.
+func beginAgain(rec *Record, req BeginRequest, g *Allowed) (BeginResult, Change, error) {
 	o := rec.Operation
 	a := Attempt{
 		ID: req.AttemptID, OperationID: o.ID, N: o.AttemptCount + 1, Sender: req.Sender,
@@ -333,15 +334,15 @@ func beginAgain(rec *Record, req BeginRequest, g *Grant) (BeginResult, Change, e
 	c := Change{Event: &Event{ID: req.ChangeID, Verb: "begin", Actor: req.Actor, Reason: fmt.Sprintf("attempt %d", a.N)}}
 	switch {
 	case g != nil:
-		a.Basis, a.GrantID = g.Basis, g.ID
+		a.Basis, a.AllowID = g.Basis, g.ID
 		a.KeyWorks = a.KeyWorks || g.KeyWorks
 		used := *g
 		used.ConsumedAt, used.AttemptID = rec.Now, a.ID
-		c.Grants = []Grant{used}
+		c.Allowed = []Allowed{used}
 		c.Event.Reason = fmt.Sprintf("attempt %d, allowed by %s", a.N, g.Actor)
 	case a.N > 1:
 		a.Basis = BasisProof
-		c.Grants = voided(rec, "a new attempt began")
+		c.Allowed = voided(rec, "a new attempt began")
 	case req.Beside != "" && !req.Safe:
 		a.Basis = BasisRiskAccepted
 		c.Event.Reason = fmt.Sprintf("attempt %d, beside %s, which asks the same and is in doubt", a.N, req.Beside)

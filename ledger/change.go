@@ -12,7 +12,7 @@ type Record struct {
 	Operation Operation
 	Attempts  []Attempt  // oldest first
 	Reads     []Read     // newest first; without their evidence inside a Change
-	Grants    []Grant    // newest first
+	Allowed   []Allowed  // newest first
 	Related   []Relation // with the same target: those that overtook it first
 	Holder    *Relation  // who has its key where the ledger had lost it, as far as a rule needs it
 	Holds     []Hold     // in force
@@ -36,7 +36,7 @@ type Change struct {
 	Retire    bool       // with Insert: the operation found gives its key up
 	Marks     []string   // with Insert: its marks
 	Attempts  []Attempt  // inserted or updated by id
-	Grants    []Grant    // inserted or updated by id
+	Allowed   []Allowed  // inserted or updated by id
 	Read      *Read      // inserted
 	Event     *Event     // Seq, At, From, To and Version are filled in by the store
 	// Then is asked for one more change of what was inserted, in the same transaction. What
@@ -50,11 +50,11 @@ type Change struct {
 	Pricing *Pricing
 }
 
-// OpenGrant is the grant that can be consumed now, or nil.
-func (r *Record) OpenGrant() *Grant {
-	for i := range r.Grants {
-		if r.Grants[i].Open(r.Now) {
-			return &r.Grants[i]
+// OpenAllowed is the permission that can be consumed now, or nil.
+func (r *Record) OpenAllowed() *Allowed {
+	for i := range r.Allowed {
+		if r.Allowed[i].Open(r.Now) {
+			return &r.Allowed[i]
 		}
 	}
 	return nil

@@ -126,7 +126,7 @@ func (d Decision) decide(rec *Record) (Change, error) {
 	default:
 		o.Version, o.ParkedUntil = rec.Operation.Version+1, time.Time{}
 		note(rec, &o, d.Actor, d.reason())
-		c.Grants = voided(rec, fmt.Sprintf("%s by %s", d.Verb, d.Actor.Name))
+		c.Allowed = voided(rec, fmt.Sprintf("%s by %s", d.Verb, d.Actor.Name))
 	}
 	c.Operation = &o
 	more := map[string]any{}
@@ -243,10 +243,10 @@ func (d Decision) confirm(rec *Record, o *Operation) {
 	}
 	o.State, o.SettledAt = Committed, rec.Now
 	o.Effects = max(o.Effects, len(o.Receipts), 1)
-	o.ByAnswer, o.HandsOff = false, true
+	o.ByAnswer, o.PersonOnly = false, true
 	raiseRisked(rec, o, rec.Attempts)
 	if o.Effects > 1 && !covered(*o) {
-		raise(o, Duplicate, fmt.Sprintf("%s found %d effects", d.Actor.Name, o.Effects))
+		raise(o, ConflictTwice, fmt.Sprintf("%s found %d effects", d.Actor.Name, o.Effects))
 	}
 }
 

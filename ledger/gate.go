@@ -162,17 +162,17 @@ func (o Operation) KeyToSend() string {
 // unless the kind's finished requests are replayed.
 func (r *Record) NameOver(req BeginRequest) bool {
 	o := r.Operation
-	if o.State.Open() || r.OpenGrant() != nil || o.ID == req.Follows {
+	if o.State.Open() || r.OpenAllowed() != nil || o.ID == req.Follows {
 		return false
 	}
 	if !o.NamedByInput() || req.Replay {
 		return expired(r)
 	}
-	if o.Conflict != NoConflict && o.Conflict != PossibleDuplicate {
+	if o.Conflict != NoConflict && o.Conflict != ConflictMaybeTwice {
 		return false
 	}
 	// Its caller was told that it failed, and wants it now that another one had its target.
-	failed := o.State == Failed && !o.HandsOff && !o.Undelivered && allProven(o, r.Attempts)
+	failed := o.State == Failed && !o.PersonOnly && !o.Undelivered && allProven(o, r.Attempts)
 	if req.Safe && failed && r.Overtaken() != nil {
 		return true
 	}
@@ -193,7 +193,7 @@ func (o Operation) NamedByInput() bool { return madeOf(o.Key, namedByInput) }
 // seenBeside reports whether who allowed the attempt that a change begins was shown another
 // operation.
 func (c Change) seenBeside(attemptID, other string) bool {
-	return slices.ContainsFunc(c.Grants, func(g Grant) bool {
+	return slices.ContainsFunc(c.Allowed, func(g Allowed) bool {
 		return g.AttemptID == attemptID && slices.Contains(g.Related, other)
 	})
 }

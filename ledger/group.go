@@ -14,8 +14,8 @@ type Group string
 const (
 	GroupParked    Group = "parked"
 	GroupInFlight  Group = Group(LaneInFlight)
-	GroupGranted   Group = Group(LaneUnfetched)
-	GroupOverdue   Group = "overdue"   // granted, and its pipeline has not come for FetchPatience
+	GroupAllowed   Group = Group(LaneUnfetched)
+	GroupOverdue   Group = "overdue"   // allowed, and its pipeline has not come for FetchPatience
 	GroupRunning   Group = "running"   // its turn in a bulk run is still to come
 	GroupElsewhere Group = "elsewhere" // overtaken: a later one on the same target landed, or may have
 	GroupHeld      Group = "held"      // did not land, and a hold keeps it from being sent
@@ -30,15 +30,16 @@ const (
 )
 
 // Groups are all of them.
-var Groups = []Group{Group(Duplicate), Group(PossibleDuplicate), Group(Contradiction), Group(DifferentConflict), GroupProven, GroupSaid, GroupElsewhere,
-	GroupHeld, GroupRunning, GroupOverdue, GroupDecide, GroupReading, GroupGranted, GroupInFlight, GroupParked, GroupLanded, GroupNeverSent, GroupRefused, GroupLeft}
+var Groups = []Group{Group(ConflictTwice), Group(ConflictMaybeTwice), Group(ConflictDisputed), Group(ConflictDifferent),
+	GroupProven, GroupSaid, GroupElsewhere,
+	GroupHeld, GroupRunning, GroupOverdue, GroupDecide, GroupReading, GroupAllowed, GroupInFlight, GroupParked, GroupLanded, GroupNeverSent, GroupRefused, GroupLeft}
 
 // Tab is the list that has the rows of a group.
 func (g Group) Tab() Tab {
 	switch g {
 	case GroupParked:
 		return TabParked
-	case GroupInFlight, GroupGranted:
+	case GroupInFlight, GroupAllowed:
 		return TabInFlight
 	case GroupReading:
 		return TabChecking
@@ -70,7 +71,7 @@ func (r *Record) Group(running bool) Group {
 		return GroupDecide
 	case r.HeldBy() != nil:
 		return GroupHeld
-	case allProven(r.Operation, r.Attempts) && !r.Operation.HandsOff:
+	case allProven(r.Operation, r.Attempts) && !r.Operation.PersonOnly:
 		return GroupProven
 	}
 	return GroupSaid
@@ -95,7 +96,7 @@ func (r *Record) By(g Group) string {
 	switch g {
 	case GroupParked:
 		return r.Operation.Actor
-	case GroupGranted, GroupOverdue:
+	case GroupAllowed, GroupOverdue:
 		return r.Operation.Source.Pipeline
 	case GroupHeld:
 		return r.HeldBy().Actor.Name

@@ -10,7 +10,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// NewID makes an id for an operation, attempt, grant, read or change: a UUIDv7,
+// NewID makes an id for an operation, attempt, permission, read or change: a UUIDv7,
 // so that ids sort by time of making.
 func NewID() string {
 	return uuid.Must(uuid.NewV7()).String()

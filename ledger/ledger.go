@@ -29,12 +29,12 @@
 //   - I7 A decision is bound to the version that was seen, and refused with the
 //     difference when it moved.
 //   - I8 Every change leaves an event, which the database refuses to alter.
-//   - I9 What arrives late is kept, and raises a contradiction where it disagrees.
+//   - I9 What arrives late is kept, and raises a conflict where it disagrees.
 //   - I10 A crash anywhere leaves each operation settled or visibly in doubt.
 //   - I11 Text from a ledger or an answer is hostile: it is made harmless before it
 //     is shown, never run, and bound where it is sent. Secrets are never stored,
 //     logged or shown.
-//   - I12 Once anything said "landed", and after an undo or a contradiction, only a
+//   - I12 Once anything said "landed", and after an undo or a dispute, only a
 //     person settles.
 package ledger
 
@@ -60,7 +60,7 @@ type Locator struct {
 }
 
 // Parts are what a record holds beside the operation, its attempts and its
-// grants.
+// permissions.
 type Parts uint
 
 const (
@@ -82,7 +82,7 @@ type Rule func(rec *Record) (Change, error)
 type Applied struct {
 	Before, After Operation // Before is the zero Operation when After was created
 	Attempt       Attempt   // the attempt the change wrote, if any
-	Grant         Grant     // the grant the change wrote, if any
+	Allowed       Allowed   // the permission the change wrote, if any
 	Noop          bool      // the change id was known already, or nothing was to change
 }
 

@@ -95,7 +95,7 @@ func observe(rec *Record, ob Observation) (Change, error) {
 	o.Version++
 	note(rec, &o, ob.Actor, read.Reason)
 	c.Operation = &o
-	c.Grants = voided(rec, "a check found: "+read.Reason)
+	c.Allowed = voided(rec, "a check found: "+read.Reason)
 	c.Event = &Event{ID: ob.ChangeID, Verb: "read", Actor: ob.Actor, Reason: read.Reason,
 		Detail: detail(map[string]any{"read": read.ID, "verdict": string(read.Verdict), "receipts": read.Receipts, "found": read.Found})}
 	return c, nil
@@ -106,7 +106,7 @@ func observe(rec *Record, ob Observation) (Change, error) {
 func (ob Observation) Weighed(rec *Record) Read {
 	read, o := ob.Read, rec.Operation
 	read.Receipts = o.allKnown(read.Receipts)
-	if read.Verdict == NotThere && (rec.State() == Uncertain && o.HandsOff || o.State == Committed && o.ByAnswer) {
+	if read.Verdict == NotThere && (rec.State() == Uncertain && o.PersonOnly || o.State == Committed && o.ByAnswer) {
 		read.Verdict, read.Reason = CannotTell, "not there now, but it was said to have landed: "+o.Reason
 	}
 	if read.finds() && o.State != Committed && len(read.Receipts) > 0 && dealtWith(o, read.Receipts) {
@@ -131,7 +131,7 @@ func (r Read) finds() bool {
 // proves reports whether a read proves what a person has said, or has left open: that it
 // did not land.
 func (ob Observation) proves(rec *Record, o Operation, read Read) bool {
-	return (o.State == Failed || o.Fact != "") && read.Verdict == NotThere && o.Conflict == NoConflict && !o.HandsOff &&
+	return (o.State == Failed || o.Fact != "") && read.Verdict == NotThere && o.Conflict == NoConflict && !o.PersonOnly &&
 		ob.denies(rec, read)
 }
 
@@ -150,7 +150,7 @@ func observeDoubt(rec *Record, o *Operation, c *Change, read Read, ob Observatio
 	}
 	switch read.Verdict {
 	case Landed, Twice:
-		if o.HandsOff || !ob.Settles && read.Verdict == Landed {
+		if o.PersonOnly || !ob.Settles && read.Verdict == Landed {
 			break // a person settles; the verdict stands beside it
 		}
 		o.State, o.SettledAt = Committed, rec.Now
@@ -159,16 +159,16 @@ func observeDoubt(rec *Record, o *Operation, c *Change, read Read, ob Observatio
 		if len(o.Result) == 0 && read.Verdict == Landed {
 			o.Result = ob.Result
 		}
-		o.HandsOff = true
+		o.PersonOnly = true
 		raiseRisked(rec, o, rec.Attempts)
 		if read.Verdict == Twice {
-			raise(o, Duplicate, read.Reason)
+			raise(o, ConflictTwice, read.Reason)
 		}
 	case Different:
 		if rec.Operation.Verdict != Different { // else it was raised, and may have been dealt with
-			raise(o, DifferentConflict, read.Reason)
+			raise(o, ConflictDifferent, read.Reason)
 		}
-		o.HandsOff = true
+		o.PersonOnly = true
 	case NotThere:
 		if !ob.denies(rec, read) {
 			break
@@ -176,9 +176,9 @@ func observeDoubt(rec *Record, o *Operation, c *Change, read Read, ob Observatio
 		o.State, o.SettledAt = Failed, rec.Now
 		c.Attempts = proven(rec.Attempts)
 	}
-	if o.HandsOff && read.Verdict == Twice && o.State == Uncertain {
+	if o.PersonOnly && read.Verdict == Twice && o.State == Uncertain {
 		o.Effects = max(o.Effects, read.Found)
-		raise(o, Duplicate, read.Reason)
+		raise(o, ConflictTwice, read.Reason)
 	}
 }
 
@@ -215,21 +215,21 @@ func observeSettled(o *Operation, read Read) {
 		why := read.Reason
 		if o.State != Committed {
 			why = fmt.Sprintf("recorded as %s by %s (%s), but a later check found more than one: %s", o.State, o.Actor, o.Reason, read.Reason)
-			o.HandsOff = true
+			o.PersonOnly = true
 		}
-		raise(o, Duplicate, why)
+		raise(o, ConflictTwice, why)
 	case o.State == Committed && read.Verdict == NotThere:
-		raise(o, Contradiction, fmt.Sprintf("recorded as landed by %s (%s), but a later check found nothing", o.Actor, o.Reason))
+		raise(o, ConflictDisputed, fmt.Sprintf("recorded as landed by %s (%s), but a later check found nothing", o.Actor, o.Reason))
 		o.Verdict = NotThere
 	case o.State == Committed && read.Verdict == Different:
-		raise(o, DifferentConflict, read.Reason)
+		raise(o, ConflictDifferent, read.Reason)
 		o.Verdict = Different
 	case o.State != Committed && (read.Verdict == Landed || read.Verdict == Different):
 		for _, r := range read.Receipts {
 			learn(o, r)
 		}
-		raise(o, Contradiction, fmt.Sprintf("recorded as %s by %s (%s), but a later check found it", o.State, o.Actor, o.Reason))
-		o.Verdict, o.Effects, o.HandsOff = read.Verdict, max(o.Effects, read.Found), true
+		raise(o, ConflictDisputed, fmt.Sprintf("recorded as %s by %s (%s), but a later check found it", o.State, o.Actor, o.Reason))
+		o.Verdict, o.Effects, o.PersonOnly = read.Verdict, max(o.Effects, read.Found), true
 	}
 }
 
@@ -258,8 +258,8 @@ func foundAnother(o *Operation, read Read) {
 	case len(known) == 0:
 	case o.AttemptCount > 1:
 		o.Effects, o.Verdict = max(o.Effects, len(o.Receipts)), Twice
-		raise(o, Duplicate, fmt.Sprintf("recorded as %s by %s, and a later check found %s beside it", strings.Join(known, ", "), o.Actor, read.Receipts[0]))
+		raise(o, ConflictTwice, fmt.Sprintf("recorded as %s by %s, and a later check found %s beside it", strings.Join(known, ", "), o.Actor, read.Receipts[0]))
 	default:
-		raise(o, Contradiction, fmt.Sprintf("recorded as %s by %s (%s), but a later check found %s", strings.Join(known, ", "), o.Actor, o.Reason, read.Receipts[0]))
+		raise(o, ConflictDisputed, fmt.Sprintf("recorded as %s by %s (%s), but a later check found %s", strings.Join(known, ", "), o.Actor, o.Reason, read.Receipts[0]))
 	}
 }

@@ -17,10 +17,10 @@ const (
 	Pending State = "pending"
 	// Committed: the effect exists. Only a person's undo leads back.
 	Committed State = "committed"
-	// Failed: known not to have landed. Leads to Pending by a grant, to Abandoned
+	// Failed: known not to have landed. Leads to Pending by a permission, to Abandoned
 	// by a person, back to Uncertain by undo.
 	Failed State = "failed"
-	// Uncertain: in doubt. Ends by a read, a late answer, a person or a granted attempt.
+	// Uncertain: in doubt. Ends by a read, a late answer, a person or a allowed attempt.
 	Uncertain State = "uncertain"
 	// Abandoned: a person decided that no one sends it any more. That changes no fact:
 	// Operation.Fact keeps the state it was in, and an undo leads back there.
@@ -117,16 +117,16 @@ const (
 type Conflict string
 
 const (
-	NoConflict        Conflict = ""
-	Duplicate         Conflict = "duplicate"          // two or more effects are known
-	Contradiction     Conflict = "contradiction"      // an answer or verdict disagrees with what is recorded
-	DifferentConflict Conflict = "different"          // one effect, but not what was asked
-	PossibleDuplicate Conflict = "possible_duplicate" // committed while an earlier attempt without a working key is unknown
+	NoConflict         Conflict = ""
+	ConflictTwice      Conflict = "twice"       // two or more effects are known
+	ConflictDisputed   Conflict = "disputed"    // an answer or verdict disagrees with what is recorded
+	ConflictDifferent  Conflict = "different"   // one effect, but not what was asked
+	ConflictMaybeTwice Conflict = "maybe_twice" // committed while an earlier attempt without a working key is unknown
 )
 
 // rank orders conflicts: a graver flag is never replaced by a lesser one.
 func (c Conflict) rank() int {
-	return slices.Index([]Conflict{NoConflict, PossibleDuplicate, DifferentConflict, Contradiction, Duplicate}, c)
+	return slices.Index([]Conflict{NoConflict, ConflictMaybeTwice, ConflictDifferent, ConflictDisputed, ConflictTwice}, c)
 }
 
 // Source is the pipeline or agent that wants an operation, and its run.
@@ -227,9 +227,9 @@ type Operation struct {
 	AckedReceipts []string `json:"acked_receipts,omitzero"` // receipts an acknowledgement has covered
 	// ClaimedReceipts are those that a person named and no answer and no check has shown.
 	ClaimedReceipts []string `json:"claimed_receipts,omitzero"`
-	Doubted         bool     `json:"doubted,omitzero"`   // was ever in doubt
-	HandsOff        bool     `json:"hands_off,omitzero"` // only a person settles it (I12)
-	ByAnswer        bool     `json:"by_answer,omitzero"` // committed by its own answer, not by a read or a person
+	Doubted         bool     `json:"doubted,omitzero"`     // was ever in doubt
+	PersonOnly      bool     `json:"person_only,omitzero"` // only a person settles it (I12)
+	ByAnswer        bool     `json:"by_answer,omitzero"`   // committed by its own answer, not by a read or a person
 
 	// Undelivered: the caller that waits for the answer has not been given a final
 	// one. Only a caller that says when it was (Deliver) has it set.
@@ -284,7 +284,7 @@ type Attempt struct {
 	OperationID string    `json:"operation_id,omitzero"`
 	N           int       `json:"n,omitzero"`         // 1 for the first
 	Basis       Basis     `json:"basis,omitzero"`     // empty for the first
-	GrantID     string    `json:"grant_id,omitzero"`  // the grant it consumed
+	AllowID     string    `json:"allow_id,omitzero"`  // the permission it consumed
 	Sender      string    `json:"sender,omitzero"`    // pipeline, http, command, …
 	KeyWorks    bool      `json:"key_works,omitzero"` // the downstream is known to treat a repeat under this key as the same request
 	TokenSent   bool      `json:"token_sent,omitzero"`
@@ -367,8 +367,8 @@ func Lag(reads []Read, ended time.Time) (lag time.Duration) {
 	return lag
 }
 
-// Grant is one-shot permission for one more attempt.
-type Grant struct {
+// Allowed is one-shot permission for one more attempt.
+type Allowed struct {
 	ID          string    `json:"id,omitzero"`
 	OperationID string    `json:"operation_id,omitzero"`
 	Version     int64     `json:"version,omitzero"` // the operation's version it is bound to
@@ -386,8 +386,8 @@ type Grant struct {
 	VoidReason  string    `json:"void_reason,omitzero"`
 }
 
-// Open reports whether the grant can be consumed at now.
-func (g Grant) Open(now time.Time) bool {
+// Open reports whether the permission can be consumed at now.
+func (g Allowed) Open(now time.Time) bool {
 	return g.ConsumedAt.IsZero() && g.VoidedAt.IsZero() && now.Before(g.ExpiresAt)
 }
 
@@ -399,7 +399,7 @@ type Event struct {
 	Outage      string          `json:"outage,omitzero"` // that it is about
 	Run         string          `json:"run,omitzero"`    // that it is about
 	At          time.Time       `json:"at,omitzero"`
-	Verb        string          `json:"verb,omitzero"` // begin, settle, expire, read, confirm, deny, grant, void, retry, abandon, ack, park, undo, note, late, wait, tree, hold, release, adopt, clock, redact, run, run_over, left_out, and those of an OutageChange
+	Verb        string          `json:"verb,omitzero"` // begin, settle, expire, read, confirm, deny, allow, void, retry, abandon, ack, park, undo, note, late, wait, tree, hold, release, adopt, clock, redact, run, run_over, left_out, and those of an OutageChange
 	Actor       Actor           `json:"actor,omitzero"`
 	Reason      string          `json:"reason,omitzero"`
 	From        State           `json:"from,omitzero"`

@@ -11,7 +11,7 @@ type Lane string
 const (
 	LaneConflict  Lane = "conflict"
 	LaneInFlight  Lane = "in_flight"  // pending
-	LaneUnfetched Lane = "unfetched"  // granted to a pipeline that has not come for it
+	LaneUnfetched Lane = "unfetched"  // allowed to a pipeline that has not come for it
 	LaneDecide    Lane = "decide"     // in doubt, needs a person
 	LaneReading   Lane = "reading"    // in doubt, reads to come
 	LaneNotLanded Lane = "not_landed" // failed, was in doubt, not abandoned
@@ -30,7 +30,7 @@ const (
 	TabParked   Tab = "parked"    // out of the way until a time, whatever the lane
 )
 
-// FetchPatience is how long a grant may wait for its pipeline before a person
+// FetchPatience is how long a permission may wait for its pipeline before a person
 // is asked to look.
 const FetchPatience = 10 * time.Minute
 
@@ -67,12 +67,12 @@ type Pricing struct {
 // Unpriced reports whether no policy has said what the operation costs.
 func (p Pricing) Unpriced() bool { return p.Digest == "" && p.Miss == Cost{} && p.Duplicate == Cost{} }
 
-// Row is one line of a list: the operation without its payload, its pricing and its open grant.
+// Row is one line of a list: the operation without its payload, its pricing and its open permission.
 type Row struct {
 	Operation
 	Outages    []string  // that it is in, the newest first
 	Group      Group     // when it was read; a list says it where its filter asks for one
-	GrantedAt  time.Time // an open grant's creation, zero without one
+	AllowedAt  time.Time // an open permission's creation, zero without one
 	GrantUntil time.Time
 	Overtaken  bool // as Record.Overtaken, of one that did not land
 	Pricing    Pricing
@@ -92,8 +92,8 @@ func (r Record) Row() Row {
 func (r *Record) plain() Row {
 	row := Row{Operation: r.Operation, Pricing: r.Pricing, Outages: r.Outages}
 	row.Input, row.Result, row.Request, row.Command = nil, nil, nil, nil
-	if g := r.OpenGrant(); g != nil {
-		row.GrantedAt, row.GrantUntil = g.CreatedAt, g.ExpiresAt
+	if g := r.OpenAllowed(); g != nil {
+		row.AllowedAt, row.GrantUntil = g.CreatedAt, g.ExpiresAt
 	}
 	row.Overtaken = r.Operation.State != Committed && r.Overtaken() != nil
 	return row
@@ -116,9 +116,9 @@ func (r Row) LaneAt(now time.Time) Lane {
 		return LaneConflict
 	case state == Pending:
 		return LaneInFlight
-	case !r.GrantedAt.IsZero() && now.Before(r.GrantUntil) && (state == Uncertain || state == Failed):
+	case !r.AllowedAt.IsZero() && now.Before(r.GrantUntil) && (state == Uncertain || state == Failed):
 		return LaneUnfetched
-	case state == Uncertain && (r.HandsOff || !now.Before(r.Pricing.DecideAt)):
+	case state == Uncertain && (r.PersonOnly || !now.Before(r.Pricing.DecideAt)):
 		return LaneDecide
 	case state == Uncertain:
 		return LaneReading
@@ -140,7 +140,7 @@ func (r Row) TabAt(now time.Time) Tab {
 	case LaneConflict, LaneDecide, LaneNotLanded:
 		return TabNeedsYou
 	case LaneUnfetched:
-		if now.Sub(r.GrantedAt) >= FetchPatience {
+		if now.Sub(r.AllowedAt) >= FetchPatience {
 			return TabNeedsYou
 		}
 		return TabInFlight
@@ -213,7 +213,7 @@ func (n *Needing) Count(r Row, now time.Time) {
 	if r.Conflict != NoConflict {
 		n.Conflicts++
 	}
-	if r.Conflict == Duplicate {
+	if r.Conflict == ConflictTwice {
 		n.Twice++
 	}
 	switch {

@@ -34,7 +34,7 @@ func IsMasked(text string) bool {
 }
 
 // Erasure is what a redaction takes beside the operation and its attempts: the text of
-// its reads, grants, marks, events and runs, and what its outage says of it.
+// its reads, permissions, marks, events and runs, and what its outage says of it.
 type Erasure struct {
 	Texts []string // of the operation; the history of its outage may have them
 }
@@ -106,8 +106,8 @@ func (r Read) Without() Read {
 	return r
 }
 
-// Without is the grant without its text.
-func (g Grant) Without() Grant {
+// Without is the permission without its text.
+func (g Allowed) Without() Allowed {
 	mark(&g.Reason)
 	mark(&g.VoidReason)
 	return g
@@ -115,7 +115,7 @@ func (g Grant) Without() Grant {
 
 // structural are members of the detail of an event that name
 // no one: rules and counts ask for them.
-var structural = []string{"attempt", "n", "grant", "basis", "sender", "read", "verdict", "found", "tree", "truth", "until", "expires_at", "outage", "key", "outcome", "error_class", "proof", "already"}
+var structural = []string{"attempt", "n", "allow", "basis", "sender", "read", "verdict", "found", "tree", "truth", "until", "expires_at", "outage", "key", "outcome", "error_class", "proof", "already"}
 
 // Without is the event without its text. Of its detail the structure stays.
 func (e Event) Without() Event {

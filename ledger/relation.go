@@ -32,7 +32,7 @@ func (a Attempt) NoEffect() bool {
 // MayHaveLanded reports whether an operation with these attempts landed or may
 // have. A proof that was contradicted or undone proves nothing (I12).
 func MayHaveLanded(o Operation, attempts []Attempt) bool {
-	return o.State != Failed && o.State != Abandoned || o.HandsOff || !allProven(o, attempts)
+	return o.State != Failed && o.State != Abandoned || o.PersonOnly || !allProven(o, attempts)
 }
 
 // Landings are the operations that overtook this one: later on its target, and landed or
@@ -68,7 +68,7 @@ func (r *Record) Overtaken() *Relation {
 // was given, stands for its request.
 func (r *Record) Superseded(req BeginRequest) bool {
 	o := r.Operation
-	if !req.Supersedes || o.ID == req.Follows || o.State.Open() || o.Conflict != NoConflict || o.Undelivered || r.OpenGrant() != nil {
+	if !req.Supersedes || o.ID == req.Follows || o.State.Open() || o.Conflict != NoConflict || o.Undelivered || r.OpenAllowed() != nil {
 		return false
 	}
 	return r.Overtaken() != nil
@@ -86,7 +86,7 @@ func (r *Record) unseen(shown []string) *Relation {
 
 // voidedBy is an operation on the same target that was begun after the permission was given,
 // whatever became of it, or that overtook this one and was not shown with it; or nil.
-func (g Grant) voidedBy(r *Record) *Relation {
+func (g Allowed) voidedBy(r *Record) *Relation {
 	for i, rel := range r.Related {
 		if rel.CreatedAt.After(g.CreatedAt) {
 			return &r.Related[i]
@@ -110,7 +110,7 @@ func (r *Relation) says() string {
 // besideAnother reports whether an attempt is a first one that went out beside another
 // operation: one in doubt that asks the same and holds nothing back, or one that
 // has its key since the ledger had lost this one (SettleSent).
-func (a Attempt) besideAnother() bool { return a.N == 1 && a.Basis != "" && a.GrantID == "" }
+func (a Attempt) besideAnother() bool { return a.N == 1 && a.Basis != "" && a.AllowID == "" }
 
 // errLookAround asks for what few changes need: the operations beside this one.
 var errLookAround = errors.New("another one may be settled")
@@ -212,15 +212,15 @@ func raiseRisked(rec *Record, o *Operation, attempts []Attempt) {
 				has = "has its key"
 			}
 			if others := rec.beside(*o, a); len(others) > 0 {
-				raise(o, PossibleDuplicate, fmt.Sprintf("attempt %d was sent beside %s, which %s, and landed or may have", a.N, strings.Join(others, ", "), has))
+				raise(o, ConflictMaybeTwice, fmt.Sprintf("attempt %d was sent beside %s, which %s, and landed or may have", a.N, strings.Join(others, ", "), has))
 			}
 		}
-		if a.GrantID == "" {
+		if a.AllowID == "" {
 			continue
 		}
-		for _, g := range rec.Grants {
-			if g.ID == a.GrantID && len(g.Related) > 0 {
-				raise(o, PossibleDuplicate, fmt.Sprintf("attempt %d was sent beside %s, which landed or may have", a.N, strings.Join(g.Related, ", ")))
+		for _, g := range rec.Allowed {
+			if g.ID == a.AllowID && len(g.Related) > 0 {
+				raise(o, ConflictMaybeTwice, fmt.Sprintf("attempt %d was sent beside %s, which landed or may have", a.N, strings.Join(g.Related, ", ")))
 			}
 		}
 	}

@@ -23,10 +23,10 @@ func (r *Record) HeldBy() *Hold {
 	return nil
 }
 
-// voided closes every open grant: it was given for a situation that is gone.
-func voided(rec *Record, why string) []Grant {
-	var out []Grant
-	for _, g := range rec.Grants {
+// voided closes every open permission: it was given for a situation that is gone.
+func voided(rec *Record, why string) []Allowed {
+	var out []Allowed
+	for _, g := range rec.Allowed {
 		if g.ConsumedAt.IsZero() && g.VoidedAt.IsZero() {
 			g.VoidedAt, g.VoidReason = rec.Now, why
 			out = append(out, g)

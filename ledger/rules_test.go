@@ -27,7 +27,7 @@ func (b *bench) id(prefix string) string {
 
 func (b *bench) write(c Change) {
 	if c.Insert {
-		b.rec.Attempts, b.rec.Grants, b.rec.Reads = nil, nil, nil
+		b.rec.Attempts, b.rec.Allowed, b.rec.Reads = nil, nil, nil
 	}
 	if c.Operation != nil {
 		if b.rec.Found && !c.Insert && c.Event != nil && c.Event.Verb != "note" && c.Operation.Version <= b.rec.Operation.Version {
@@ -38,15 +38,15 @@ func (b *bench) write(c Change) {
 	for _, a := range c.Attempts {
 		b.rec.Attempts = with(b.rec.Attempts, a)
 	}
-	for _, g := range c.Grants {
+	for _, g := range c.Allowed {
 		found := false
-		for i := range b.rec.Grants {
-			if b.rec.Grants[i].ID == g.ID {
-				b.rec.Grants[i], found = g, true
+		for i := range b.rec.Allowed {
+			if b.rec.Allowed[i].ID == g.ID {
+				b.rec.Allowed[i], found = g, true
 			}
 		}
 		if !found {
-			b.rec.Grants = append([]Grant{g}, b.rec.Grants...)
+			b.rec.Allowed = append([]Allowed{g}, b.rec.Allowed...)
 		}
 	}
 	if c.Read != nil {
@@ -113,8 +113,8 @@ func (b *bench) say(t Truth, receipts ...string) error {
 	})
 }
 
-func (b *bench) allow(basis Basis, mod ...func(*GrantRequest)) (string, error) {
-	g := GrantRequest{ChangeID: b.id("c"), GrantID: b.id("g"), OperationID: b.rec.Operation.ID, Version: b.rec.Operation.Version, Basis: basis,
+func (b *bench) allow(basis Basis, mod ...func(*AllowRequest)) (string, error) {
+	g := AllowRequest{ChangeID: b.id("c"), AllowID: b.id("g"), OperationID: b.rec.Operation.ID, Version: b.rec.Operation.Version, Basis: basis,
 		Sender: "http", Actor: Actor{Name: "maya", Terminal: true}, Reason: "because", ExpiresAt: b.rec.Now.Add(time.Hour),
 		AttemptID: b.id("a"), Deadline: time.Minute}
 	for _, m := range mod {
@@ -222,22 +222,22 @@ func TestCommitBesideAnUnknownAttempt(t *testing.T) {
 	b, first := doubt(t)
 	a, _ := b.allow(BasisRiskAccepted)
 	b.settle(a, OutcomeCommitted, receipt("r2"))
-	b.want(Committed, 1, PossibleDuplicate)
+	b.want(Committed, 1, ConflictMaybeTwice)
 	b.settle(first, OutcomeCommitted, receipt("r1"))
-	b.want(Committed, 2, Duplicate)
+	b.want(Committed, 2, ConflictTwice)
 	need.OK(t, b.say(BothWanted))
 	b.want(Committed, 2, NoConflict)
 	b.observe(Twice, 2, "r1", "r2") // covered by the acknowledgement
 	b.want(Committed, 2, NoConflict)
 	b.observe(Twice, 3, "r1", "r2", "r3")
-	b.want(Committed, 3, Duplicate)
+	b.want(Committed, 3, ConflictTwice)
 }
 
 func TestSameWorkingKeyIsOneEffect(t *testing.T) {
 	b := newBench(t)
 	_, first := b.begin(func(r *BeginRequest) { r.KeyWorks = true })
 	b.settle(first, OutcomeUncertain)
-	a := need.Get(b.allow(BasisKeySafe, func(g *GrantRequest) { g.KeyWorks = true }))(t)
+	a := need.Get(b.allow(BasisKeySafe, func(g *AllowRequest) { g.KeyWorks = true }))(t)
 	b.settle(a, OutcomeCommitted)
 	b.want(Committed, 1, NoConflict)
 	b.settle(first, OutcomeCommitted)
@@ -269,7 +269,7 @@ func TestLateAnswers(t *testing.T) {
 		b.settle(first, OutcomeCommitted, receipt("r1"))
 		b.want(Pending, 1, NoConflict)
 		b.settle(second, OutcomeCommitted, receipt("r2"))
-		b.want(Committed, 2, Duplicate)
+		b.want(Committed, 2, ConflictTwice)
 	})
 	t.Run("same answer twice is nothing new", func(t *testing.T) {
 		b, a := doubt(t)
@@ -284,19 +284,19 @@ func TestI9_LateTruthAgainstADecision(t *testing.T) {
 	b, a := doubt(t)
 	need.OK(t, b.decide(VerbDeny))
 	b.settle(a, OutcomeCommitted, receipt("r1"))
-	b.want(Failed, 1, Contradiction)
-	need.Must(t, b.rec.Operation.Receipt() == "r1" && b.rec.Operation.HandsOff, "the receipt is lost or automation goes on")
+	b.want(Failed, 1, ConflictDisputed)
+	need.Must(t, b.rec.Operation.Receipt() == "r1" && b.rec.Operation.PersonOnly, "the receipt is lost or automation goes on")
 
 	c, _ := doubt(t)
 	need.OK(t, c.decide(VerbConfirm))
 	c.observe(NotThere, 0)
-	c.want(Committed, 1, Contradiction)
+	c.want(Committed, 1, ConflictDisputed)
 
 	d, _ := doubt(t)
 	d.observe(NotThere, 0)
 	d.want(Failed, 0, NoConflict)
 	d.observe(Landed, 1, "r1")
-	d.want(Failed, 1, Contradiction)
+	d.want(Failed, 1, ConflictDisputed)
 }
 
 func TestReceiptFoundByAReadIsNotAnotherEffect(t *testing.T) {
@@ -351,7 +351,7 @@ func TestI7_StaleDecisionIsRefusedAndSaysWho(t *testing.T) {
 }
 
 // ownRepeat is what a recorder asks for that has just lost the answer.
-func ownRepeat(g *GrantRequest) {
+func ownRepeat(g *AllowRequest) {
 	g.Actor, g.Own, g.KeyWorks, g.Reason = Actor{Name: "billing", Machine: true}, true, true, ""
 }
 
@@ -361,13 +361,13 @@ func TestI5_ARecorderRepeatsOnlyUnderAKeyThatWorks(t *testing.T) {
 		_, err := b.allow(basis, ownRepeat)
 		need.Must(t, errors.Is(err, ErrRefused), "%s: %v", basis, err)
 	}
-	_, err := b.allow(BasisKeySafe, ownRepeat, func(g *GrantRequest) { g.KeyWorks = false })
+	_, err := b.allow(BasisKeySafe, ownRepeat, func(g *AllowRequest) { g.KeyWorks = false })
 	need.Must(t, errors.Is(err, ErrRefused), "%v", err)
-	_, err = b.allow(BasisKeySafe, ownRepeat, func(g *GrantRequest) { g.AttemptID = "" })
+	_, err = b.allow(BasisKeySafe, ownRepeat, func(g *AllowRequest) { g.AttemptID = "" })
 	need.Must(t, errors.Is(err, ErrRefused), "%v", err)
-	_, err = b.allow(BasisRiskAccepted, func(g *GrantRequest) { g.Actor.Terminal = false })
+	_, err = b.allow(BasisRiskAccepted, func(g *AllowRequest) { g.Actor.Terminal = false })
 	need.Must(t, errors.Is(err, ErrRefused), "%v", err)
-	_, err = b.allow(BasisRiskAccepted, func(g *GrantRequest) { g.Reason = " " })
+	_, err = b.allow(BasisRiskAccepted, func(g *AllowRequest) { g.Reason = " " })
 	need.Must(t, errors.Is(err, ErrRefused), "%v", err)
 	b.rec.Related = []Relation{{ID: "later", Overtook: true}}
 	_, err = b.allow(BasisKeySafe, ownRepeat)
@@ -381,7 +381,7 @@ func TestI5_ARecorderRepeatsOnlyUnderAKeyThatWorks(t *testing.T) {
 }
 
 func TestGrantIsConsumedOnceAndVoidAfterNews(t *testing.T) {
-	pipeline := func(g *GrantRequest) { g.AttemptID, g.Sender = "", "pipeline" }
+	pipeline := func(g *AllowRequest) { g.AttemptID, g.Sender = "", "pipeline" }
 	b, _ := doubt(t)
 	need.Get(b.allow(BasisRiskAccepted, pipeline))(t)
 	res, a := b.begin()
@@ -418,7 +418,7 @@ func TestAbsentFreesTheKey(t *testing.T) {
 func TestMismatchIsAConflictAndAPersonsMatter(t *testing.T) {
 	b, _ := doubt(t)
 	b.observe(Different, 1, "r1")
-	b.want(Uncertain, 0, DifferentConflict)
+	b.want(Uncertain, 0, ConflictDifferent)
 	need.OK(t, b.say(NotLanded))
 	b.observe(Different, 1, "r1")
 	b.want(Failed, 0, NoConflict)

@@ -182,7 +182,7 @@ func (r *DecisionRun) fate(it *RunItem, f RunFate, now time.Time) {
 	}
 	verb, came := r.Verb, CameDecided
 	if r.Sends() {
-		verb, came = "grant", CameAllowed
+		verb, came = "allow", CameAllowed
 	}
 	switch e := f.Event; {
 	case e.Verb == verbLeftOut:
@@ -205,7 +205,7 @@ func (f RunFate) Sent(now time.Time) (Came, string) {
 	switch a := f.Attempt; {
 	case a.Proof == NeverSent:
 		return CameNever, a.Error
-	case f.Conflict == Duplicate:
+	case f.Conflict == ConflictTwice:
 		return CameTwice, f.Note
 	case a.Outcome == OutcomeCommitted:
 		return CameLanded, a.Receipt

@@ -76,8 +76,8 @@ func (sent Sent) whole(rec *Record, req SettleRequest) Change {
 	if a.N > 1 {
 		o.ID, o.CreatedAt = Anew(a.ID), a.StartedAt
 	}
-	if a.GrantID != "" {
-		a.Basis, a.GrantID = "", "" // what allowed it belongs to the other operation
+	if a.AllowID != "" {
+		a.Basis, a.AllowID = "", "" // what allowed it belongs to the other operation
 	}
 	holder := rec.holder()
 	if holder != nil {

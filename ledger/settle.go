@@ -37,7 +37,7 @@ type SettleRequest struct {
 
 // Settle records an attempt's outcome and what follows for the operation. The
 // same answer twice is a Noop; another answer after a final one is recorded and
-// raises a contradiction (I9). Errors: ErrNotFound, a bad request.
+// raises a conflict (I9). Errors: ErrNotFound, a bad request.
 func Settle(ctx context.Context, s Changer, req SettleRequest) (Applied, error) {
 	switch req.Outcome {
 	case OutcomeCommitted, OutcomeUncertain:
@@ -133,12 +133,12 @@ func settleLate(rec *Record, a Attempt, req SettleRequest) Change {
 		return written(rec, o, a, "late", reason, req)
 	default:
 		// A read or a person had said otherwise: the decision stays, the doubt shows.
-		raise(&o, Contradiction, fmt.Sprintf("recorded as %s by %s, but attempt %d answered late: %s", o.State, o.Actor, a.N, describe(req)))
+		raise(&o, ConflictDisputed, fmt.Sprintf("recorded as %s by %s, but attempt %d answered late: %s", o.State, o.Actor, a.N, describe(req)))
 		if req.Outcome == OutcomeCommitted {
 			learn(&o, req.Receipt)
 			o.Effects = max(o.Effects, 1)
 		}
-		o.HandsOff = true
+		o.PersonOnly = true
 		o.Version++
 		return written(rec, o, a, "late", reason, req)
 	}
@@ -147,7 +147,7 @@ func settleLate(rec *Record, a Attempt, req SettleRequest) Change {
 // failedAfterAll notes of an abandoned operation in doubt that every attempt of it is
 // proven by now to have had no effect.
 func (o *Operation) failedAfterAll(now time.Time) {
-	if o.Fact == Uncertain && !o.HandsOff {
+	if o.Fact == Uncertain && !o.PersonOnly {
 		o.Fact, o.SettledAt = Failed, now
 	}
 }
@@ -163,12 +163,12 @@ func settleAgainst(rec *Record, a Attempt, req SettleRequest) Change {
 		}
 		o.Effects = max(o.Effects, 1)
 	}
-	flag := Contradiction
+	flag := ConflictDisputed
 	if o.Effects > 1 && !covered(o) {
-		flag = Duplicate
+		flag = ConflictTwice
 	}
 	raise(&o, flag, reason)
-	o.HandsOff = true
+	o.PersonOnly = true
 	o.Version++
 	c := written(rec, o, a, "late", reason, req)
 	c.Attempts = nil // what was final stays as it was; the event keeps the news
@@ -193,7 +193,7 @@ func conclude(rec *Record, o Operation, a Attempt, verb, reason string, req Sett
 	o.Effects = max(o.Effects, effects(o, attempts))
 	if o.Effects > 1 && !covered(o) {
 		o.Verdict = Twice
-		raise(&o, Duplicate, fmt.Sprintf("%d effects are known", o.Effects))
+		raise(&o, ConflictTwice, fmt.Sprintf("%d effects are known", o.Effects))
 	}
 	if !live { // else the attempt in flight goes on, whatever an older one answers
 		o.LiveAttempt, o.DeadlineAt, o.Awaits = "", time.Time{}, ""
@@ -201,20 +201,20 @@ func conclude(rec *Record, o Operation, a Attempt, verb, reason string, req Sett
 		switch {
 		case before == Committed:
 			o.State = Committed
-		case o.State == Failed && rec.Operation.HandsOff:
+		case o.State == Failed && rec.Operation.PersonOnly:
 			o.State = Uncertain // a proof that was undone or contradicted proves nothing (I12)
-		case o.State == Committed && rec.Operation.HandsOff && req.Outcome != OutcomeCommitted:
+		case o.State == Committed && rec.Operation.PersonOnly && req.Outcome != OutcomeCommitted:
 			o.State = Uncertain // the commit is an older attempt's, and a person had undone it (I12)
 		}
 		switch o.State {
 		case Committed:
 			o.ByAnswer = true
-			o.HandsOff = true // an answer said "landed" (I12)
+			o.PersonOnly = true // an answer said "landed" (I12)
 			if before == Committed {
 				break
 			}
 			if n := openDoubts(attempts); n > 0 && o.Effects < 2 && a.Basis != BasisKeySafe { // what cannot act twice has not
-				raise(&o, PossibleDuplicate, fmt.Sprintf("committed by attempt %d while %d other attempt(s) without a working key stay unknown", a.N, n))
+				raise(&o, ConflictMaybeTwice, fmt.Sprintf("committed by attempt %d while %d other attempt(s) without a working key stay unknown", a.N, n))
 			}
 			raiseRisked(rec, &o, attempts)
 		case Uncertain:
@@ -261,7 +261,7 @@ func written(rec *Record, o Operation, a Attempt, verb, reason string, req Settl
 		Proof      Proof      `json:"proof,omitempty"`
 		Receipt    string     `json:"receipt,omitempty"`
 	}{req.Already, a.ID, req.Error, req.ErrorClass, a.N, req.Outcome, req.Proof, req.Receipt}
-	return Change{Operation: &o, Attempts: []Attempt{a}, Grants: voided(rec, reason),
+	return Change{Operation: &o, Attempts: []Attempt{a}, Allowed: voided(rec, reason),
 		Event: &Event{ID: req.ChangeID, Verb: verb, Actor: req.Actor, Reason: reason, Detail: detail(d)}}
 }
 

@@ -175,9 +175,9 @@ type Finder interface {
 	Mark(ctx context.Context, rules func(kind string) string, marks func(Operation) Marks, limit int) (more bool, err error)
 }
 
-// Holds stop repeats, grants and bulk runs.
+// Holds stop repeats, permissions and bulk runs.
 type Holds interface {
-	// Hold stops repeats, grants and bulk runs for a scope; a hold on the
+	// Hold stops repeats, permissions and bulk runs for a scope; a hold on the
 	// same scope is replaced. Release it with LiftHold.
 	Hold(ctx context.Context, h Hold) error
 	LiftHold(ctx context.Context, scope HoldScope, actor Actor, reason, changeID string) error

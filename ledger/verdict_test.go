@@ -19,7 +19,7 @@ func TestI9_AbsenceSpeaksForTheAttemptsBeforeIt(t *testing.T) {
 	need.Must(t, v == "", "in doubt again, and its verdict is %q", v)
 	need.OK(t, b.decide(VerbConfirm))
 	b.observe(NotThere, 0)
-	b.want(Committed, 1, Contradiction)
+	b.want(Committed, 1, ConflictDisputed)
 }
 
 // A person who decides against what a check found is told once, when a later check
@@ -31,7 +31,7 @@ func TestI9_APersonAgainstAnEarlierVerdict(t *testing.T) {
 		need.OK(t, b.decide(v))
 	}
 	b.observe(NotThere, 0)
-	b.want(Committed, 1, Contradiction)
+	b.want(Committed, 1, ConflictDisputed)
 	need.OK(t, b.say(LandedOnce))
 	b.observe(NotThere, 0)
 	b.want(Committed, 1, NoConflict)
@@ -43,7 +43,7 @@ func TestI9_APersonAgainstAnEarlierVerdict(t *testing.T) {
 			need.OK(t, c.decide(v))
 		}
 		c.observe(Landed, 1, "r1")
-		c.want(state, 1, Contradiction)
+		c.want(state, 1, ConflictDisputed)
 		need.OK(t, c.say(NotLanded))
 		c.observe(Landed, 1, "r1")
 		c.want(Failed, 0, NoConflict)
@@ -86,7 +86,7 @@ func TestALateRefusalAgreesWithADenial(t *testing.T) {
 		b.settle(a, OutcomeFailed)
 		b.want(state, 0, NoConflict)
 		got := b.rec.Attempts[0]
-		need.Must(t, got.LateOutcome == OutcomeFailed && got.Proof == Refused && !b.rec.Operation.HandsOff, "%+v", got)
+		need.Must(t, got.LateOutcome == OutcomeFailed && got.Proof == Refused && !b.rec.Operation.PersonOnly, "%+v", got)
 		res, _ := b.begin()
 		need.Must(t, (res.Answer == AnswerBegun) == (verb == VerbDeny), "after %s: %s", verb, res.Answer)
 	}
@@ -109,7 +109,7 @@ func TestI12_AContradictedProofFreesNoKey(t *testing.T) {
 		b.observe(NotThere, 0)
 		found(b, a)
 		for range 2 {
-			need.That(t, b.rec.Operation.HandsOff, "%s: %s, hands off %t", name, b.rec.Operation.State, b.rec.Operation.HandsOff)
+			need.That(t, b.rec.Operation.PersonOnly, "%s: %s, person only %t", name, b.rec.Operation.State, b.rec.Operation.PersonOnly)
 			res, _ := b.begin()
 			need.Must(t, res.Answer != AnswerBegun, "%s: its pipeline was told %s (%s)", name, res.Answer, res.Why)
 			if b.rec.Operation.Conflict != NoConflict {
@@ -126,7 +126,7 @@ func TestI9_TwoFoundOfWhatWasDenied(t *testing.T) {
 		need.OK(t, b.decide(verb))
 		state := b.rec.Operation.State
 		b.observe(Twice, 2, "r1", "r2")
-		b.want(state, 2, Duplicate)
+		b.want(state, 2, ConflictTwice)
 		need.Contains(t, b.rec.Operation.ConflictNote, "recorded as "+string(state)+" by maya (because)", "read twice")
 	}
 }
@@ -147,7 +147,7 @@ func TestI9_ARefusalOfOneAttemptContradictsNoOther(t *testing.T) {
 		b.settle(first, OutcomeFailed)
 		b.want(Committed, 1, NoConflict)
 		b.settle(again, OutcomeFailed)
-		b.want(Committed, 1, Contradiction) // now nothing is left that could have made it
+		b.want(Committed, 1, ConflictDisputed) // now nothing is left that could have made it
 	}
 }
 

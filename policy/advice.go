@@ -51,7 +51,7 @@ func (k adviser) changeTimes(rec ledger.Record, now time.Time) []time.Time {
 	if o.State == ledger.Pending {
 		candidates = append(candidates, o.DeadlineAt.Add(time.Millisecond)) // it is over after its deadline, not at it
 	}
-	for _, g := range rec.Grants {
+	for _, g := range rec.Allowed {
 		if g.Open(now) {
 			candidates = append(candidates, g.ExpiresAt)
 		}
@@ -121,7 +121,7 @@ func (k adviser) choose(a *Advice, rec ledger.Record, now time.Time) {
 		say(AdviseLeave, "it was given up")
 	case state == ledger.Uncertain && landed:
 		say(AdviseConfirm, "a check found it")
-	case granted(rec, now):
+	case allowed(rec, now):
 		say(AdviseWait, "one send is allowed and waits for its pipeline")
 	case state == ledger.Failed:
 		k.chooseNotLanded(a, rec, now)
@@ -136,18 +136,18 @@ func (k adviser) choose(a *Advice, rec ledger.Record, now time.Time) {
 
 func conflictReason(o ledger.Operation) string {
 	switch o.Conflict {
-	case ledger.Duplicate:
+	case ledger.ConflictTwice:
 		return "it happened twice: take one back outside, then note it as dealt with"
-	case ledger.PossibleDuplicate:
+	case ledger.ConflictMaybeTwice:
 		return "it landed, and another send of the same may have landed too"
-	case ledger.DifferentConflict:
+	case ledger.ConflictDifferent:
 		return "something landed, but not what was asked for"
 	}
 	return "what is recorded and what was seen disagree"
 }
 
-func granted(rec ledger.Record, now time.Time) bool {
-	return slices.ContainsFunc(rec.Grants, func(g ledger.Grant) bool { return g.Open(now) })
+func allowed(rec ledger.Record, now time.Time) bool {
+	return slices.ContainsFunc(rec.Allowed, func(g ledger.Allowed) bool { return g.Open(now) })
 }
 
 // chooseNotLanded advises on an operation that is known not to have landed.
@@ -184,7 +184,7 @@ func overtakenReason(r *ledger.Relation) string {
 func (k adviser) chooseInDoubt(a *Advice, rec ledger.Record, now time.Time) {
 	basis, why, _ := k.AllowedBasis(rec, now)
 	switch {
-	case basis == ledger.BasisKeySafe && !rec.Operation.HandsOff, basis == ledger.BasisNotSeen:
+	case basis == ledger.BasisKeySafe && !rec.Operation.PersonOnly, basis == ledger.BasisNotSeen:
 		a.Verb, a.Basis, a.Reason = AdviseRetry, basis, why
 	case a.Odds.N == 0:
 		a.Verb, a.Reason = AdviseLook, "no case like it was ever settled, so there is nothing to guess from"

@@ -85,7 +85,7 @@ func TestAdviceIsTheFirstThatApplies(t *testing.T) {
 		reason  string
 		changes time.Time
 	}{
-		{"conflict before all", change(proven1(doubt("proof")), func(r *ledger.Record) { r.Operation.Conflict = ledger.Duplicate }), noon, AdviseLook, "", "happened twice", time.Time{}},
+		{"conflict before all", change(proven1(doubt("proof")), func(r *ledger.Record) { r.Operation.Conflict = ledger.ConflictTwice }), noon, AdviseLook, "", "happened twice", time.Time{}},
 		{"in flight", change(doubt("proof"), func(r *ledger.Record) {
 			r.Operation.State, r.Operation.DeadlineAt, r.Operation.EndedAt = ledger.Pending, minutes(1), time.Time{}
 			r.Attempts[0].EndedAt, r.Attempts[0].DeadlineAt, r.Attempts[0].Outcome = time.Time{}, minutes(1), ""
@@ -135,7 +135,7 @@ func TestAdviceIsTheFirstThatApplies(t *testing.T) {
 		{"overtaken", change(doubt("deploy"), func(r *ledger.Record) {
 			r.Related = []ledger.Relation{{Overtook: true, Title: "deploy web 4.18.3", State: ledger.Committed, MayHaveLanded: true}}
 		}), noon, AdviseAbandon, "", "overtaken: a later operation on the same target landed (deploy web 4.18.3, ", time.Time{}},
-		{"granted", change(doubt("legacy"), func(r *ledger.Record) { r.Grants = []ledger.Grant{{ExpiresAt: minutes(10)}} }), noon, AdviseWait, "", "waits for its pipeline", minutes(10)},
+		{"allowed", change(doubt("legacy"), func(r *ledger.Record) { r.Allowed = []ledger.Allowed{{ExpiresAt: minutes(10)}} }), noon, AdviseWait, "", "waits for its pipeline", minutes(10)},
 		{"committed", change(doubt("legacy"), func(r *ledger.Record) { r.Operation.State = ledger.Committed }), noon, AdviseLeave, "", "it landed", time.Time{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -226,11 +226,11 @@ func anyRecord(t *rapid.T, kind string) (ledger.Record, time.Time) {
 		return noon.Add(time.Duration(rapid.IntRange(-100000, 100000).Draw(t, name)) * time.Second)
 	}
 	rec := ledger.Record{Operation: ledger.Operation{
-		Kind: kind, Token: "t", TokenSent: rapid.Bool().Draw(t, "token sent"), HandsOff: rapid.Bool().Draw(t, "hands off"),
+		Kind: kind, Token: "t", TokenSent: rapid.Bool().Draw(t, "token sent"), PersonOnly: rapid.Bool().Draw(t, "person only"),
 		State:      rapid.SampledFrom([]ledger.State{ledger.Pending, ledger.Committed, ledger.Failed, ledger.Uncertain, ledger.Abandoned}).Draw(t, "state"),
 		ErrorClass: rapid.SampledFrom([]ledger.ErrorClass{"", "timeout", "5xx", "throttled", "odd"}).Draw(t, "class"),
 		Verdict:    rapid.SampledFrom([]ledger.Verdict{"", ledger.Landed, ledger.NotThere, ledger.Different, ledger.Twice}).Draw(t, "verdict"),
-		Conflict:   rapid.SampledFrom([]ledger.Conflict{"", ledger.Duplicate, ledger.Contradiction}).Draw(t, "conflict"),
+		Conflict:   rapid.SampledFrom([]ledger.Conflict{"", ledger.ConflictTwice, ledger.ConflictDisputed}).Draw(t, "conflict"),
 		Doubted:    rapid.Bool().Draw(t, "doubted"), ParkedUntil: when("parked"), DoubtedAt: when("doubted at"), EndedAt: when("ended"), StartedAt: when("started"), DeadlineAt: when("deadline"),
 		Input: []byte(`{"a":1,"b":0}`),
 	}}
@@ -244,8 +244,8 @@ func anyRecord(t *rapid.T, kind string) (ledger.Record, time.Time) {
 	for range rapid.IntRange(0, 2).Draw(t, "reads") {
 		rec.Reads = append(rec.Reads, ledger.Read{BeganAt: when("read"), Verdict: rapid.SampledFrom([]ledger.Verdict{ledger.CannotTell, ledger.NotThere}).Draw(t, "read verdict"), Cause: ledger.CauseNone})
 	}
-	for range rapid.IntRange(0, 1).Draw(t, "grants") {
-		rec.Grants = append(rec.Grants, ledger.Grant{ExpiresAt: when("expires")})
+	for range rapid.IntRange(0, 1).Draw(t, "allowed") {
+		rec.Allowed = append(rec.Allowed, ledger.Allowed{ExpiresAt: when("expires")})
 	}
 	for range rapid.IntRange(0, 1).Draw(t, "related") {
 		rec.Related = append(rec.Related, ledger.Relation{Overtook: rapid.Bool().Draw(t, "overtook"), MayHaveLanded: rapid.Bool().Draw(t, "may have landed")})
@@ -270,7 +270,7 @@ func TestI5_AdviceNeverClaimsABasisItHasNot(t *testing.T) {
 		need.Must(t, (a.Basis != "") == (a.Verb == AdviseRetry), "%s with basis %q", a.Verb, a.Basis)
 		switch a.Basis {
 		case ledger.BasisProof:
-			need.Must(t, rec.Operation.State == ledger.Failed && allProven(rec.Attempts) && !rec.Operation.HandsOff, "failed without proof")
+			need.Must(t, rec.Operation.State == ledger.Failed && allProven(rec.Attempts) && !rec.Operation.PersonOnly, "failed without proof")
 		case ledger.BasisKeySafe:
 			need.Must(t, now.Before(k.KeySafeUntil(rec)), "key safe, but the key is forgotten")
 		}

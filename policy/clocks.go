@@ -80,7 +80,7 @@ func toldStart(rec ledger.Record) time.Time {
 // attempts on, the effect may have gone out of sight by then, or only a person
 // settles this operation.
 func (k *Kind) ProofAt(rec ledger.Record) (time.Time, bool) {
-	if k.Read == nil || k.Read.complete == nil || k.LandsWithin == nil || k.VisibleWithin == nil || rec.Operation.HandsOff {
+	if k.Read == nil || k.Read.complete == nil || k.LandsWithin == nil || k.VisibleWithin == nil || rec.Operation.PersonOnly {
 		return time.Time{}, false
 	}
 	if !k.Read.Proves() || !tokenSent(rec) || rec.OpenTree() != nil || rec.LostCommand() {
@@ -188,7 +188,7 @@ func (k *Kind) AllowedBasis(rec ledger.Record, now time.Time) (basis ledger.Basi
 	if later := rec.Overtaken(); later != nil {
 		return ledger.BasisRiskAccepted, overtakenReason(later), ledger.Never
 	}
-	if o.StateAt(now) == ledger.Failed && allProven(rec.Attempts) && !o.HandsOff && !rec.ProofLost() {
+	if o.StateAt(now) == ledger.Failed && allProven(rec.Attempts) && !o.PersonOnly && !rec.ProofLost() {
 		return ledger.BasisProof, "it did not land: " + noEffectBecause(rec), ledger.Never
 	}
 	if until := k.KeySafeUntil(rec); now.Before(until) {
@@ -198,7 +198,7 @@ func (k *Kind) AllowedBasis(rec ledger.Record, now time.Time) (basis ledger.Basi
 		return ledger.BasisKeySafe, "its key is remembered until " + until.Local().Format("Mon 2 Jan 15:04 MST") + ": a second send cannot act twice", until
 	}
 	r, unseen := ledger.Unseen(rec.Reads, len(rec.Attempts))
-	if unseen && o.StateAt(now) == ledger.Uncertain && !o.HandsOff && o.Conflict == ledger.NoConflict && !rec.ProofLost() {
+	if unseen && o.StateAt(now) == ledger.Uncertain && !o.PersonOnly && o.Conflict == ledger.NoConflict && !rec.ProofLost() {
 		return ledger.BasisNotSeen, "not seen: looked at " + r.BeganAt.Local().Format("15:04:05 MST") + ", sees its siblings", ledger.Never
 	}
 	return ledger.BasisRiskAccepted, k.riskBecause(rec, now), ledger.Never

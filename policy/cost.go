@@ -125,7 +125,7 @@ func (k *Kind) Price(rec ledger.Record) ledger.Pricing {
 // readsDecide reports whether it is left to reads what becomes of the operation. Else a
 // person looks at once: nothing can be read, only a person settles it, or it was overtaken.
 func readsDecide(k *Kind, rec ledger.Record) bool {
-	return k.Read != nil && !rec.Operation.HandsOff && rec.Overtaken() == nil
+	return k.Read != nil && !rec.Operation.PersonOnly && rec.Overtaken() == nil
 }
 
 // doubtSince is from when a doubt waits for a person: its first, or the end of an
@@ -141,7 +141,7 @@ func doubtSince(o ledger.Operation) time.Time {
 // operation did not land; for a duplicate its cost; zero once it is settled.
 func rank(o ledger.Operation, p ledger.Pricing) float64 {
 	switch {
-	case o.Conflict == ledger.Duplicate || o.Conflict == ledger.PossibleDuplicate:
+	case o.Conflict == ledger.ConflictTwice || o.Conflict == ledger.ConflictMaybeTwice:
 		return p.Duplicate.Value
 	case o.Conflict != ledger.NoConflict:
 		return p.Miss.Value

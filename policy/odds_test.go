@@ -40,7 +40,7 @@ func TestI6_ProofAt(t *testing.T) {
 		"lands_within not stated": func(k *Kind, _ *ledger.Record) { k.LandsWithin = nil },
 		"visible_within missing":  func(k *Kind, _ *ledger.Record) { k.VisibleWithin = nil },
 		"out of sight by then":    func(k *Kind, _ *ledger.Record) { d := 2 * time.Minute; k.VisibleFor = &d },
-		"a person settles":        func(_ *Kind, r *ledger.Record) { r.Operation.HandsOff = true },
+		"a person settles":        func(_ *Kind, r *ledger.Record) { r.Operation.PersonOnly = true },
 		"token never sent":        func(_ *Kind, r *ledger.Record) { r.Operation.TokenSent, r.Attempts[0].TokenSent = false, false },
 		"one went without it":     func(_ *Kind, r *ledger.Record) { r.Attempts = append(r.Attempts, ledger.Attempt{N: 2, EndedAt: noon}) },
 		"a process may write":     func(_ *Kind, r *ledger.Record) { r.Attempts[0].Tree = ledger.TreeOpen },
@@ -118,7 +118,7 @@ func TestPrice(t *testing.T) {
 	if got := p.Kind("legacy").Price(doubt("legacy")); !got.DecideAt.IsZero() || !got.ReadAt.Equal(ledger.Never) {
 		t.Errorf("no read needs a person at once: %+v", got)
 	}
-	rec.Operation.HandsOff = true
+	rec.Operation.PersonOnly = true
 	if got := p.Kind("proof").Price(rec); !got.DecideAt.IsZero() {
 		t.Errorf("only a person settles: %+v", got)
 	}

@@ -248,7 +248,7 @@ func (k *Kind) Proof(rec ledger.Record) Proof {
 	o := rec.Operation
 	p := Proof{TokenKnown: tokenSent(rec), Redirected: slices.ContainsFunc(rec.Attempts, ledger.Attempt.Redirected), Bounded: k.LandsWithin != nil && k.VisibleWithin != nil, Asked: k.Read.asks(k.Read.replaces())}
 	switch state := rec.State(); {
-	case state == ledger.Uncertain && o.HandsOff:
+	case state == ledger.Uncertain && o.PersonOnly:
 		p.SaidLanded = "it was said to have landed"
 	case state == ledger.Committed && o.ByAnswer:
 		p.SaidLanded = "its own answer said that it landed"
@@ -256,7 +256,7 @@ func (k *Kind) Proof(rec ledger.Record) Proof {
 		p.Landed = state == ledger.Committed
 		// What a person or a read has settled may be contradicted (I9); only what is
 		// in doubt is settled, and not behind a person's back (I12).
-		rec.Operation.HandsOff = false
+		rec.Operation.PersonOnly = false
 	}
 	// Where no check of this boot saw it over before, this one is the first.
 	rec.Reads = append(slices.Clip(rec.Reads), ledger.Read{Seen: rec.Steady, Over: math.MaxInt})

@@ -236,7 +236,7 @@ func TestI9_AdoptedWhileALostAttemptIsSent(t *testing.T) {
 		rec, other := f.get(b.Operation.ID), f.get(again[key].Operation.ID)
 		need.That(t, !rec.Operation.KeyLive && other.Operation.KeyLive && len(rec.Attempts) == 1 && rec.Operation.Token == b.Operation.Token, "%s: %+v", key, rec.Operation)
 		twice := ways[key][0].told
-		need.Equal(t, rec.Operation.Conflict == ledger.PossibleDuplicate, twice, key, "is raised at once")
+		need.Equal(t, rec.Operation.Conflict == ledger.ConflictMaybeTwice, twice, key, "is raised at once")
 		need.That(t, !twice || strings.Contains(rec.Operation.ConflictNote, strings.TrimSuffix(other.Operation.ID+" ("+other.Operation.Receipt()+")", " ()")), "%s: %s", key, rec.Operation.ConflictNote)
 	}
 	f.policy(strings.NewReplacer("lands_within: 20s", "lands_within: 1ms", "visible_within: 10s", "visible_within: 1ms").Replace(fmt.Sprintf(payPolicy, f.side.URL)))
@@ -246,7 +246,7 @@ func TestI9_AdoptedWhileALostAttemptIsSent(t *testing.T) {
 	}
 	for key, b := range lost {
 		rec := f.get(b.Operation.ID)
-		need.Equal(t, rec.Operation.Conflict == ledger.PossibleDuplicate, ways[key][0].applied, key, "is raised when it landed")
+		need.Equal(t, rec.Operation.Conflict == ledger.ConflictMaybeTwice, ways[key][0].applied, key, "is raised when it landed")
 		need.That(t, len(rec.Related) == 1 && rec.Related[0].ID == again[key].Operation.ID && rec.Related[0].Overtook && rec.Related[0].Receipt == f.get(again[key].Operation.ID).Operation.Receipt(), "%s: %+v", key, rec.Related)
 		if rec.Operation.Conflict == ledger.NoConflict {
 			continue

@@ -150,7 +150,7 @@ func TestDatabasesAndMCPServers(t *testing.T) {
 			need.Must(t, err == nil && plan.Refused == nil && plan.WillSend != "", "%+v %v", plan, err)
 			res, err := w.retry(RetryRequest{ID: not.ID, Version: not.Version, Basis: ledger.BasisProof})
 			if kind == "book" {
-				need.That(t, err == nil && res.Did == DidGrant, "%+v %v", res, err)
+				need.That(t, err == nil && res.Did == DidAllow, "%+v %v", res, err)
 				return
 			}
 			if err != nil || res.Did != DidSend || res.Operation.State != ledger.Committed || !res.Attempt.TokenSent || res.Operation.Conflict != ledger.NoConflict {

@@ -29,7 +29,7 @@ func TestRunSettlesByItself(t *testing.T) {
 		state := func(id string) ledger.State { return w.get(id).Operation.State }
 		eventually(t, "landed", func() bool { return state(landed.ID) == ledger.Committed && state(late.ID) == ledger.Committed })
 		eventually(t, "not landed", func() bool { return state(not.ID) == ledger.Failed })
-		eventually(t, "twice", func() bool { return w.get(twice.ID).Operation.Conflict == ledger.Duplicate })
+		eventually(t, "twice", func() bool { return w.get(twice.ID).Operation.Conflict == ledger.ConflictTwice })
 		w.pass(61 * time.Second)
 		eventually(t, "crashed", func() bool { return state(crashed.Operation.ID) == ledger.Committed })
 		need.Equal(t, w.get(landed.ID).Operation.Actor, "checks", "settled by")
@@ -398,7 +398,7 @@ func TestNoPolicyMeansTheDefaults(t *testing.T) {
 func TestPipelineSecondAttemptIsLookedAt(t *testing.T) {
 	w := newWorld(t, payPolicy)
 	o := w.doubt("pay", 420, 420) // it had landed
-	applied := need.Get(ledger.Allow(w.ctx, w.store, ledger.GrantRequest{ChangeID: "g", GrantID: "g", OperationID: o.ID, Version: o.Version,
+	applied := need.Get(ledger.Allow(w.ctx, w.store, ledger.AllowRequest{ChangeID: "g", AllowID: "g", OperationID: o.ID, Version: o.Version,
 		Basis: ledger.BasisRiskAccepted, Sender: "pipeline", Actor: maya, Reason: "try", ExpiresAt: w.now().Add(time.Hour),
 		AttemptID: "a2", Deadline: time.Minute, TokenSent: true}))(t)
 	w.side.apply(charge{Ref: o.Token, Amount: 420})
@@ -409,5 +409,5 @@ func TestPipelineSecondAttemptIsLookedAt(t *testing.T) {
 		return at.After(w.now()) && at.Before(ledger.Never)
 	})
 	w.pass(time.Minute)
-	eventually(t, "happened twice", func() bool { return w.get(o.ID).Operation.Conflict == ledger.Duplicate })
+	eventually(t, "happened twice", func() bool { return w.get(o.ID).Operation.Conflict == ledger.ConflictTwice })
 }

@@ -34,12 +34,12 @@ func TestI9_APersonsWordIsChecked(t *testing.T) {
 		says   []string // both sides
 	}{
 		{"confirmed, and there", ledger.VerbConfirm, []int{420}, ledger.NoConflict, nil},
-		{"confirmed, and not there", ledger.VerbConfirm, nil, ledger.Contradiction, []string{"recorded as landed by maya (by hand)", "found nothing"}},
-		{"confirmed, and there twice", ledger.VerbConfirm, []int{420, 420}, ledger.Duplicate, []string{"ch_2, ch_3"}},
-		{"confirmed, and something else", ledger.VerbConfirm, []int{99}, ledger.DifferentConflict, []string{"not what was asked"}},
+		{"confirmed, and not there", ledger.VerbConfirm, nil, ledger.ConflictDisputed, []string{"recorded as landed by maya (by hand)", "found nothing"}},
+		{"confirmed, and there twice", ledger.VerbConfirm, []int{420, 420}, ledger.ConflictTwice, []string{"ch_2, ch_3"}},
+		{"confirmed, and something else", ledger.VerbConfirm, []int{99}, ledger.ConflictDifferent, []string{"not what was asked"}},
 		{"denied, and not there", ledger.VerbDeny, nil, ledger.NoConflict, nil},
-		{"denied, and there", ledger.VerbDeny, []int{420}, ledger.Contradiction, []string{"recorded as failed by maya (by hand)", "found it"}},
-		{"abandoned, and there", ledger.VerbAbandon, []int{420}, ledger.Contradiction, []string{"recorded as abandoned by maya", "found it"}},
+		{"denied, and there", ledger.VerbDeny, []int{420}, ledger.ConflictDisputed, []string{"recorded as failed by maya (by hand)", "found it"}},
+		{"abandoned, and there", ledger.VerbAbandon, []int{420}, ledger.ConflictDisputed, []string{"recorded as abandoned by maya", "found it"}},
 		{"abandoned, and not there", ledger.VerbAbandon, nil, ledger.NoConflict, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -59,7 +59,7 @@ func TestI9_APersonsWordIsChecked(t *testing.T) {
 			n, again := 2, 5
 			if tc.verb == ledger.VerbAbandon && tc.landed == nil {
 				again = 6 // it is counted from when it was found not to be there
-			} else if tc.verb == ledger.VerbConfirm && tc.landed != nil && tc.want != ledger.DifferentConflict && tc.want != ledger.Duplicate {
+			} else if tc.verb == ledger.VerbConfirm && tc.landed != nil && tc.want != ledger.ConflictDifferent && tc.want != ledger.ConflictTwice {
 				again = 2 // it was right, and nothing more can come
 			}
 			for _, later := range []time.Duration{9 * time.Minute, 50 * time.Minute, 23 * time.Hour, 48 * time.Hour} {
@@ -90,7 +90,7 @@ func TestI9_AnOwnAnswerIsVerified(t *testing.T) {
 		w.pass(2 * time.Second)
 		w.once()
 		rec := w.get(o.ID)
-		need.That(t, len(rec.Reads) == 1 && (rec.Operation.Conflict == ledger.Duplicate) == (landed == 2), "%s: %+v", name, rec.Reads)
+		need.That(t, len(rec.Reads) == 1 && (rec.Operation.Conflict == ledger.ConflictTwice) == (landed == 2), "%s: %+v", name, rec.Reads)
 	}
 }
 
@@ -113,7 +113,7 @@ func TestI9_WhatWasNotSeenWholeIsLookedForAgain(t *testing.T) {
 	need.Equal(t, len(w.get(o.ID).Reads), len(rec.Reads), "looked too early")
 	w.pass(2 * time.Second)
 	w.once()
-	need.Equal(t, w.get(o.ID).Operation.Conflict, ledger.Duplicate)
+	need.Equal(t, w.get(o.ID).Operation.Conflict, ledger.ConflictTwice)
 }
 
 // A person was right that it did not land: once a check has proven it, sending it
@@ -146,7 +146,7 @@ func TestI9_TheAfterCheckIsMadeWhenItCanBe(t *testing.T) {
 	w.pass(2 * time.Minute)
 	w.once()
 	rec := w.get(o.ID)
-	need.That(t, rec.Operation.Conflict == ledger.Contradiction && len(rec.Reads) == 3, "%q after %d reads", rec.Operation.Conflict, len(rec.Reads))
+	need.That(t, rec.Operation.Conflict == ledger.ConflictDisputed && len(rec.Reads) == 3, "%q after %d reads", rec.Operation.Conflict, len(rec.Reads))
 }
 
 // A price that was worked out before a look and is written after it makes no look due again.
@@ -183,7 +183,7 @@ func TestI9_ASecondReceiptIsASecondEffect(t *testing.T) {
 	one := w.decide(w.doubt("pay", 420, 420), ledger.VerbConfirm, "ch_77")
 	w.pass(time.Minute)
 	w.once()
-	if got := w.get(one.ID).Operation; got.Conflict != ledger.Contradiction || !strings.Contains(got.ConflictNote, "ch_77") || !strings.Contains(got.ConflictNote, "ch_2") {
+	if got := w.get(one.ID).Operation; got.Conflict != ledger.ConflictDisputed || !strings.Contains(got.ConflictNote, "ch_77") || !strings.Contains(got.ConflictNote, "ch_2") {
 		t.Errorf("%s: %s", got.Conflict, got.ConflictNote)
 	}
 }
@@ -204,7 +204,7 @@ func TestI9_APipelinesRetryIsLookedAt(t *testing.T) {
 	w.pass(time.Minute)
 	w.once()
 	got := w.get(o.ID).Operation
-	need.That(t, got.Conflict == ledger.Duplicate && got.Effects == 2 && len(got.Receipts) == 2, "%q, %d effects, receipts %v", got.Conflict, got.Effects, got.Receipts)
+	need.That(t, got.Conflict == ledger.ConflictTwice && got.Effects == 2 && len(got.Receipts) == 2, "%q, %d effects, receipts %v", got.Conflict, got.Effects, got.Receipts)
 }
 
 // The late effect shows only after the first look: the scheduled one finds it.
@@ -217,7 +217,7 @@ func TestI9_TheSecondLookFindsWhatTheFirstCouldNot(t *testing.T) {
 	w.pass(time.Minute)
 	w.once()
 	got := w.get(o.ID).Operation
-	need.That(t, got.Conflict == ledger.Duplicate && len(got.Receipts) == 2, "%q, receipts %v", got.Conflict, got.Receipts)
+	need.That(t, got.Conflict == ledger.ConflictTwice && len(got.Receipts) == 2, "%q, receipts %v", got.Conflict, got.Receipts)
 }
 
 // What a proof said not to be there, and what was refused as refusals are read by default,
@@ -239,7 +239,7 @@ func TestI9_WhatIsSaidNotToHaveLandedIsLookedForAgain(t *testing.T) {
 	}
 	w.pass(23 * time.Hour)
 	w.once()
-	for o, want := range map[*ledger.Operation]ledger.Conflict{&proven: ledger.Contradiction, &byDefault: ledger.Contradiction, &byRule: ledger.NoConflict} {
+	for o, want := range map[*ledger.Operation]ledger.Conflict{&proven: ledger.ConflictDisputed, &byDefault: ledger.ConflictDisputed, &byRule: ledger.NoConflict} {
 		got := w.get(o.ID).Operation
 		need.That(t, got.Conflict == want && got.State == ledger.Failed, "%q, %s", got.Conflict, got.State)
 	}

@@ -130,7 +130,7 @@ func (w noticeWriter) Outage(event string, in ledger.Outage, since time.Time) No
 func (w noticeWriter) twice(rows []ledger.Row) (out []Notice) {
 	of := map[string][]ledger.Row{} // by what the console is opened with
 	for _, r := range rows {
-		if r.Conflict != ledger.Duplicate && r.Conflict != ledger.PossibleDuplicate {
+		if r.Conflict != ledger.ConflictTwice && r.Conflict != ledger.ConflictMaybeTwice {
 			continue
 		}
 		filter := "id:" + r.ID
@@ -141,7 +141,7 @@ func (w noticeWriter) twice(rows []ledger.Row) (out []Notice) {
 	}
 	for _, filter := range slices.Sorted(maps.Keys(of)) {
 		rows, happened, operations := of[filter], "may have happened twice", "operations"
-		if slices.ContainsFunc(rows, func(r ledger.Row) bool { return r.Conflict == ledger.Duplicate }) {
+		if slices.ContainsFunc(rows, func(r ledger.Row) bool { return r.Conflict == ledger.ConflictTwice }) {
 			happened = "happened twice"
 		}
 		n := w.notice(policy.NotifyTwice, fmt.Sprint(filter, " ", happened, " ", len(strconv.Itoa(len(rows)))), filter)
@@ -178,7 +178,7 @@ func (w noticeWriter) untaken(rows []ledger.Row) (Notice, bool) {
 // waitsSince is from when a row needs a person, as it does now, and no one has touched it.
 func waitsSince(r ledger.Row, now time.Time) time.Time {
 	since := r.UpdatedAt
-	for _, at := range []time.Time{r.Pricing.DecideAt, r.ParkedUntil, r.GrantedAt.Add(ledger.FetchPatience)} {
+	for _, at := range []time.Time{r.Pricing.DecideAt, r.ParkedUntil, r.AllowedAt.Add(ledger.FetchPatience)} {
 		if at.After(since) && !at.After(now) {
 			since = at
 		}

@@ -42,7 +42,7 @@ type Plan struct {
 	Basis    ledger.Basis
 	Why      string // why that basis, in one sentence
 	LapsesAt time.Time
-	Sender   string // http, command, mcp, or pipeline: the pipeline is given a grant
+	Sender   string // http, command, mcp, or pipeline: the pipeline is given a permission
 	WillSend string // the request line or command, secrets by name
 	Body     string
 	Back     string  // why only its pipeline can send it, where the policy would send it from here
@@ -123,12 +123,12 @@ type RetryRequest struct {
 const (
 	DidSend   = "sent"
 	DidLand   = "landed_already" // a check found it, or something like it: nothing was sent
-	DidGrant  = "granted"        // the pipeline may send once
+	DidAllow  = "allowed"        // the pipeline may send once
 	DidRefuse = "refused"
 )
 
 // RetryResult is what became of a retry. Did is one of sent, landed_already,
-// granted and refused.
+// allowed and refused.
 type RetryResult struct {
 	Did       string
 	Operation ledger.Operation

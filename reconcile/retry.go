@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// grantLasts is how long a pipeline may take to come for a proven grant.
-	grantLasts = 24 * time.Hour
+	// allowLasts is how long a pipeline may take to come for a proven permission.
+	allowLasts = 24 * time.Hour
 	// riskLasts is the same for a risk: what the person saw gets old.
 	riskLasts = time.Hour
 	// settleRoom is kept between the end of an exchange and the deadline, so that
@@ -130,9 +130,9 @@ func repeated(rec ledger.Record, q RetryRequest) (RetryResult, bool) {
 		result.Did, result.Attempt = DidSend, *a
 		return result, true
 	}
-	for _, g := range rec.Grants {
-		if g.ID == ledger.DeriveID(q.ChangeID, "grant") {
-			result.Did = DidGrant
+	for _, g := range rec.Allowed {
+		if g.ID == ledger.DeriveID(q.ChangeID, "allow") {
+			result.Did = DidAllow
 			return result, true
 		}
 	}
@@ -150,7 +150,7 @@ func (e *Engine) weigh(ctx context.Context, a *attempt, final bool) error {
 		return lapsed(a.why)
 	}
 	shown := e.showing(ctx, a)
-	g := a.grant()
+	g := a.allow()
 	if a.basis == ledger.BasisRiskAccepted && final && a.q.Actor.Terminal && !a.q.LossTyped {
 		return refuse("no_person", "taking the risk needs the loss typed in", "type what a duplicate would cost")
 	}
@@ -212,10 +212,10 @@ func stronger(claimed, have ledger.Basis) bool {
 	return order[claimed] > order[have]
 }
 
-// grant is the request for permission as things stand.
-func (a *attempt) grant() ledger.GrantRequest {
+// allow is the request for permission as things stand.
+func (a *attempt) allow() ledger.AllowRequest {
 	now := a.rec.Now
-	until := now.Add(grantLasts)
+	until := now.Add(allowLasts)
 	if a.basis == ledger.BasisRiskAccepted {
 		until = now.Add(riskLasts)
 	}
@@ -223,14 +223,14 @@ func (a *attempt) grant() ledger.GrantRequest {
 		until = a.until
 	}
 	safe := a.k.KeySafeUntil(a.rec)
-	g := ledger.GrantRequest{
-		ChangeID: a.q.ChangeID, GrantID: ledger.DeriveID(a.q.ChangeID, "grant"), OperationID: a.rec.Operation.ID,
+	g := ledger.AllowRequest{
+		ChangeID: a.q.ChangeID, AllowID: ledger.DeriveID(a.q.ChangeID, "allow"), OperationID: a.rec.Operation.ID,
 		Version: a.q.Version, Basis: a.basis, Sender: a.via, KeyWorks: a.k.KeyWorks() && now.Before(safe),
 		Actor: a.q.Actor, Reason: a.q.Reason, ExpiresAt: until,
 		Related: a.q.Showing.Related, Request: a.q.Showing.Digest,
 	}
-	if a.via != "pipeline" { // its grant is of this try alone, see giveUp
-		g.GrantID = ledger.NewID()
+	if a.via != "pipeline" { // its permission is of this try alone, see giveUp
+		g.AllowID = ledger.NewID()
 		g.AttemptID = ledger.AttemptID(a.q.ChangeID)
 		g.Deadline, g.PID = a.k.Deadline, os.Getpid()
 		if a.via == "command" {
@@ -283,11 +283,11 @@ func (e *Engine) handBack(ctx context.Context, a *attempt) (RetryResult, error) 
 	if err := e.stillSo(ctx, a); err != nil {
 		return RetryResult{Operation: a.rec.Operation, Read: a.read}, err
 	}
-	applied, err := ledger.Allow(ctx, e.o.Store, a.grant())
+	applied, err := ledger.Allow(ctx, e.o.Store, a.allow())
 	if err != nil {
 		return RetryResult{Operation: a.rec.Operation, Read: a.read}, err
 	}
-	result := RetryResult{Did: DidGrant, Operation: applied.After, Read: a.read,
+	result := RetryResult{Did: DidAllow, Operation: applied.After, Read: a.read,
 		Why: "one send is allowed, and waits for " + waitsFor(applied.After)}
 	if a.back != "" {
 		result.Why += "; it cannot be sent from here: " + a.back
@@ -335,7 +335,7 @@ func (e *Engine) sendAndSettle(ctx context.Context, a *attempt) (RetryResult, er
 	// The fence stands before the ledger's own deadline can: it counts from here,
 	// and the ledger's from the transaction that follows.
 	fence := time.Now().Add(a.k.Deadline)
-	g := a.grant()
+	g := a.allow()
 	key, token := (policy.Sending{Kind: a.k, Record: a.rec}).Carries(a.req)
 	g.TokenSent, g.KeyWorks = token, g.KeyWorks && (key || a.k.Effect.Safe())
 	if a.basis == ledger.BasisKeySafe && !g.KeyWorks {
@@ -362,7 +362,7 @@ func (e *Engine) sendAndSettle(ctx context.Context, a *attempt) (RetryResult, er
 }
 
 // carryOut transmits once what was recorded, and writes down what became of it.
-func (e *Engine) carryOut(ctx context.Context, a *attempt, g ledger.GrantRequest, fence time.Time) (ledger.Applied, error) {
+func (e *Engine) carryOut(ctx context.Context, a *attempt, g ledger.AllowRequest, fence time.Time) (ledger.Applied, error) {
 	lasting := context.WithoutCancel(ctx)
 	answer := e.sendOnce(lasting, ctx, a, fence)
 	_ = e.downs.of(a.k).heard(lasting, answer)
@@ -433,7 +433,7 @@ func (e *Engine) Plan(ctx context.Context, id string) (Plan, error) {
 		p.Refused = refuse("read_only", "this program was started read-only", "start it without --read-only")
 		return p, nil
 	}
-	if _, err := a.grant().Rule()(&a.rec); err != nil {
+	if _, err := a.allow().Rule()(&a.rec); err != nil {
 		p.Refused = err
 	}
 	return p, nil

@@ -70,7 +70,7 @@ func TestRetryWithProofSendsOnce(t *testing.T) {
 	if res.Did != DidSend || res.Operation.State != ledger.Committed || effects != before+1 || posts != 1 {
 		t.Errorf("%+v, %d effects, %d posts", res, effects-before, posts)
 	}
-	if a := res.Attempt; a.N != 2 || a.Basis != ledger.BasisProof || a.Outcome != ledger.OutcomeCommitted || !a.TokenSent || a.GrantID == "" || a.Sender != "http" {
+	if a := res.Attempt; a.N != 2 || a.Basis != ledger.BasisProof || a.Outcome != ledger.OutcomeCommitted || !a.TokenSent || a.AllowID == "" || a.Sender != "http" {
 		t.Errorf("attempt: %+v", a)
 	}
 	c := w.side.charges[len(w.side.charges)-1]
@@ -207,11 +207,11 @@ func TestSecondEffectIsADuplicate(t *testing.T) {
 		rw.WriteHeader(200)
 	}
 	res, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisRiskAccepted, Reason: "x", LossTyped: true})
-	need.That(t, err == nil && res.Did == DidSend && res.Operation.Conflict == ledger.PossibleDuplicate, "%+v %v", res, err)
+	need.That(t, err == nil && res.Did == DidSend && res.Operation.Conflict == ledger.ConflictMaybeTwice, "%+v %v", res, err)
 	w.pass(time.Minute)
 	w.once()
 	got := w.get(o.ID).Operation
-	need.That(t, got.Conflict == ledger.Duplicate && got.Effects == 2, "%q, %d effects", got.Conflict, got.Effects)
+	need.That(t, got.Conflict == ledger.ConflictTwice && got.Effects == 2, "%q, %d effects", got.Conflict, got.Effects)
 }
 
 func TestHeldAndReadOnly(t *testing.T) {
@@ -251,13 +251,13 @@ func TestHandedBackToThePipeline(t *testing.T) {
 	w := newWorld(t, payPolicy[:strings.Index(payPolicy, "    resend:")]+"    retry: { max: 3 }\n")
 	o := w.proven("pay")
 	res, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisProof})
-	need.Must(t, err == nil && res.Did == DidGrant && strings.Contains(res.Why, "billing"), "%+v %v", res, err)
+	need.Must(t, err == nil && res.Did == DidAllow && strings.Contains(res.Why, "billing"), "%+v %v", res, err)
 	rec := w.get(o.ID)
-	g := rec.OpenGrant()
-	need.That(t, g != nil && g.Basis == ledger.BasisProof, "grants: %+v", rec.Grants)
+	g := rec.OpenAllowed()
+	need.That(t, g != nil && g.Basis == ledger.BasisProof, "allowed: %+v", rec.Allowed)
 	begun, err := ledger.Begin(w.ctx, w.store, ledger.BeginRequest{ChangeID: "c2", OperationID: "unused", AttemptID: "a2", Kind: "pay", Key: o.Key,
 		Fingerprint: o.Fingerprint, Input: o.Input, Deadline: time.Minute, Actor: pipeline})
-	need.That(t, err == nil && begun.Answer == ledger.AnswerBegun && begun.Attempt.GrantID != "", "%+v %v", begun, err)
+	need.That(t, err == nil && begun.Answer == ledger.AnswerBegun && begun.Attempt.AllowID != "", "%+v %v", begun, err)
 }
 
 func TestRecordedCommandIsFilledInAtEachRun(t *testing.T) {
@@ -301,7 +301,7 @@ kinds:
 		o := begin(key, key == "redacted", argv...)
 		risk.ID, risk.Version = o.ID, o.Version
 		res, err := w.retry(risk)
-		need.That(t, err == nil && res.Did == DidGrant && strings.Contains(res.Why, "it cannot be sent from here: "), "%s: %+v %v", key, res, err)
+		need.That(t, err == nil && res.Did == DidAllow && strings.Contains(res.Why, "it cannot be sent from here: "), "%s: %+v %v", key, res, err)
 		need.Equal(t, w.get(o.ID).Operation.State, ledger.Uncertain, key)
 	}
 }

@@ -122,7 +122,7 @@ func (e *Engine) priceBatch(ctx context.Context) (int, error) {
 	var twice []string
 	for _, rec := range recs {
 		prices = append(prices, e.priced(pol.Kind(rec.Operation.Kind), digest, rec))
-		if rec.Operation.Conflict == ledger.PossibleDuplicate {
+		if rec.Operation.Conflict == ledger.ConflictMaybeTwice {
 			twice = append(twice, rec.Operation.ID)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 
 // settle judges the answer by the outcome rule and writes it down. It tries for as
 // long as it makes sense: no answer may be lost (I9).
-func (e *Engine) settle(ctx context.Context, a *attempt, g ledger.GrantRequest, answer ledger.Answer) (ledger.Applied, error) {
+func (e *Engine) settle(ctx context.Context, a *attempt, g ledger.AllowRequest, answer ledger.Answer) (ledger.Applied, error) {
 	ctx, cancel := context.WithTimeout(ctx, e.settleWithin)
 	defer cancel()
 	rec, err := e.o.Store.Read(ctx, ledger.Locator{ID: g.OperationID})
@@ -40,7 +40,7 @@ func (e *Engine) settle(ctx context.Context, a *attempt, g ledger.GrantRequest, 
 }
 
 // settled completes what a repeated settle leaves out.
-func (e *Engine) settled(ctx context.Context, g ledger.GrantRequest, applied ledger.Applied) ledger.Applied {
+func (e *Engine) settled(ctx context.Context, g ledger.AllowRequest, applied ledger.Applied) ledger.Applied {
 	if applied.Attempt.ID != "" && applied.After.ID != "" {
 		return applied
 	}
@@ -55,15 +55,15 @@ func (e *Engine) settled(ctx context.Context, g ledger.GrantRequest, applied led
 
 // giveUp deals with a permission whose own commit is in doubt: nothing was
 // sent, so if the attempt was recorded after all, it is settled as that. An attempt
-// under another grant is of another driver of the same run, which may be sending.
-func (e *Engine) giveUp(ctx context.Context, a *attempt, g ledger.GrantRequest, why error) {
+// under another permission is of another driver of the same run, which may be sending.
+func (e *Engine) giveUp(ctx context.Context, a *attempt, g ledger.AllowRequest, why error) {
 	if permanent(why) && !errors.Is(why, context.Canceled) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	rec, err := e.o.Store.Read(ctx, ledger.Locator{ID: g.OperationID})
-	if t := rec.Attempt(g.AttemptID); err == nil && (t == nil || t.GrantID != g.GrantID) {
+	if t := rec.Attempt(g.AttemptID); err == nil && (t == nil || t.AllowID != g.AllowID) {
 		return
 	}
 	if err == nil {

@@ -46,7 +46,7 @@ func TestI7_WhatWasShownIsWhatIsSent(t *testing.T) {
 				var detail struct{ Request string }
 				events, _ := w.store.History(w.ctx, ledger.HistoryQuery{Operation: o.ID, Limit: 100})
 				for _, e := range events {
-					if e.Verb == "retry" || e.Verb == "grant" {
+					if e.Verb == "retry" || e.Verb == "allow" {
 						_ = json.Unmarshal(e.Detail, &detail)
 					}
 				}
@@ -116,7 +116,7 @@ func TestI5_ARetryOfWhatWasOvertakenIsARisk(t *testing.T) {
 	need.Equal(t, w.side.posted(), 0, "posts")
 	risk.Showing = Showing{}
 	res, err := w.retry(risk)
-	if err != nil || res.Did != DidSend || res.Operation.Conflict != ledger.PossibleDuplicate || !strings.Contains(res.Operation.ConflictNote, landed.ID) {
+	if err != nil || res.Did != DidSend || res.Operation.Conflict != ledger.ConflictMaybeTwice || !strings.Contains(res.Operation.ConflictNote, landed.ID) {
 		t.Errorf("%s, %v: conflict %q (%s)", res.Did, err, res.Operation.Conflict, res.Operation.ConflictNote)
 	}
 }

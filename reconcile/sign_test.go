@@ -44,7 +44,7 @@ func TestTheCheckBeforeARetryKnowsWhatWasDealtWith(t *testing.T) {
 	}
 	decide(ledger.Decision{Verb: ledger.VerbDeny})
 	w.read(o.ID)
-	need.Equal(t, w.get(o.ID).Operation.Conflict, ledger.Contradiction, "conflict")
+	need.Equal(t, w.get(o.ID).Operation.Conflict, ledger.ConflictDisputed, "conflict")
 	decide(ledger.Decision{Verb: ledger.VerbAck, Truth: ledger.NotLanded})
 	rec := w.get(o.ID)
 	a := w.inForce().Kind("pay").Advise(rec, rec.Now)
@@ -54,5 +54,5 @@ func TestTheCheckBeforeARetryKnowsWhatWasDealtWith(t *testing.T) {
 	w.pass(time.Minute)
 	w.once()
 	now := w.get(o.ID).Operation
-	need.That(t, now.Conflict == ledger.Duplicate && now.HandsOff, "%s, conflict %q", now.State, now.Conflict) // two are there now, whosever they are
+	need.That(t, now.Conflict == ledger.ConflictTwice && now.PersonOnly, "%s, conflict %q", now.State, now.Conflict) // two are there now, whosever they are
 }

@@ -119,9 +119,9 @@ func TestVerdicts(t *testing.T) {
 			need.That(t, !strings.Contains(string(rec.Reads[0].Evidence), "sesame"), "the evidence holds a secret: %s", rec.Reads[0].Evidence)
 			switch tc.want {
 			case ledger.Twice:
-				need.That(t, rec.Operation.Conflict == ledger.Duplicate && rec.Operation.Effects == 2 && len(rec.Operation.Receipts) == 2, "%+v", rec.Operation)
+				need.That(t, rec.Operation.Conflict == ledger.ConflictTwice && rec.Operation.Effects == 2 && len(rec.Operation.Receipts) == 2, "%+v", rec.Operation)
 			case ledger.Different:
-				need.Equal(t, rec.Operation.Conflict, ledger.DifferentConflict, "conflict")
+				need.Equal(t, rec.Operation.Conflict, ledger.ConflictDifferent, "conflict")
 			case ledger.NotThere:
 				if rec.Attempts[0].Proof != ledger.ProofNotThere || rec.Reads[0].ProofAt.IsZero() || !rec.Reads[0].BeganAt.After(rec.Reads[0].ProofAt) {
 					t.Errorf("proof: %+v %+v", rec.Attempts[0], rec.Reads[0])
@@ -223,7 +223,7 @@ func TestI6_EachConditionAlone(t *testing.T) {
 		{name: "another attempt ended later", wait: pastProof, says: "too early", doubt: func(w *world) ledger.Operation {
 			o := w.doubt("pay", 420)
 			w.pass(20 * time.Second)
-			applied := need.Get(ledger.Allow(w.ctx, w.store, ledger.GrantRequest{ChangeID: "g", GrantID: "g", OperationID: o.ID, Version: o.Version,
+			applied := need.Get(ledger.Allow(w.ctx, w.store, ledger.AllowRequest{ChangeID: "g", AllowID: "g", OperationID: o.ID, Version: o.Version,
 				Basis: ledger.BasisRiskAccepted, Sender: "http", Actor: maya, Reason: "try", ExpiresAt: w.now().Add(time.Hour),
 				AttemptID: "a2", Deadline: time.Minute, TokenSent: true}))(w)
 			o = w.settle(ledger.BeginResult{Attempt: applied.Attempt}, ledger.SettleRequest{Outcome: ledger.OutcomeUncertain, Status: -1})
@@ -269,7 +269,7 @@ func TestI12_NotThereNow(t *testing.T) {
 	w.known("pay")
 	o := w.doubt("pay", 420, 420)
 	landed := w.read(o.ID).Operation
-	need.Must(t, landed.State == ledger.Committed && landed.HandsOff, "%+v", landed)
+	need.Must(t, landed.State == ledger.Committed && landed.PersonOnly, "%+v", landed)
 	need.Get(ledger.Decide(w.ctx, w.store, ledger.Decision{ChangeID: ledger.NewID(), ID: o.ID, Version: landed.Version, Verb: ledger.VerbUndo, Reason: "refunded by hand", Actor: maya}))(t)
 	w.side.charges = w.side.charges[:1]
 	w.pass(time.Hour)

@@ -75,14 +75,14 @@ func abandonedAndFound(d *desk) {
 	} {
 		o, a = given(name)
 		o = found(o, a)
-		need.Must(d, o.State == ledger.Abandoned && o.Conflict == ledger.Contradiction && o.HandsOff, "%s: %+v", name, o)
+		need.Must(d, o.State == ledger.Abandoned && o.Conflict == ledger.ConflictDisputed && o.PersonOnly, "%s: %+v", name, o)
 		o = d.decide(o, ledger.VerbUndo)
-		need.Must(d, o.State == ledger.Uncertain && o.Conflict == ledger.Contradiction && o.HandsOff && o.Receipt() == "pi_1", "%s and undone: %+v", name, o)
+		need.Must(d, o.State == ledger.Uncertain && o.Conflict == ledger.ConflictDisputed && o.PersonOnly && o.Receipt() == "pi_1", "%s and undone: %+v", name, o)
 	}
 	// What was seen before it was abandoned does not hide that it is seen again.
 	o = d.observe(d.decide(d.decide(d.doubt("seen"), ledger.VerbConfirm), ledger.VerbUndo), ledger.Landed, "pi_2")
 	o = d.observe(d.decide(o, ledger.VerbAbandon), ledger.Landed, "pi_2")
-	need.Must(d, o.Conflict == ledger.Contradiction, "seen, abandoned and seen again: %+v", o)
+	need.Must(d, o.Conflict == ledger.ConflictDisputed, "seen, abandoned and seen again: %+v", o)
 	// What is true of the conflict ends it.
 	dec := d.decision(o, ledger.VerbAck)
 	saying(ledger.TakenBack)(&dec)

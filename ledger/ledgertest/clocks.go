@@ -45,7 +45,7 @@ func waits(d *desk) {
 		need.Equal(d, d.observe(o, ledger.CannotTell).Version, o.Version, "the version, seen")
 	}
 	// A check counts for the attempts that it saw over, and for no later one.
-	o = d.grant(o, ledger.BasisRiskAccepted)
+	o = d.allow(o, ledger.BasisRiskAccepted)
 	o = d.settle(d.begun("k").Attempt.ID, ledger.OutcomeUncertain)
 	for i, want := range []bool{true, false} {
 		rec := d.read(o.ID)

@@ -35,7 +35,7 @@ func concurrency(t *testing.T, open Open) {
 		d := newDesk(t, open)
 		o := d.doubt("k")
 		answers := together(12, func(i int) string {
-			g := ledger.GrantRequest{ChangeID: fmt.Sprintf("c%d", i), GrantID: fmt.Sprintf("g%d", i), OperationID: o.ID, Version: o.Version,
+			g := ledger.AllowRequest{ChangeID: fmt.Sprintf("c%d", i), AllowID: fmt.Sprintf("g%d", i), OperationID: o.ID, Version: o.Version,
 				Basis: ledger.BasisRiskAccepted, Sender: "http", Actor: maya, Reason: "now", ExpiresAt: d.clock.Now().Add(time.Hour),
 				AttemptID: fmt.Sprintf("a%d", i), Deadline: time.Minute}
 			_, err := ledger.Allow(ctx, d.s, g)
@@ -52,14 +52,14 @@ func concurrency(t *testing.T, open Open) {
 	})
 	t.Run("I3_OneOfManyFetchesTheGrant", func(t *testing.T) {
 		d := newDesk(t, open)
-		d.grant(d.doubt("k"), ledger.BasisRiskAccepted)
+		d.allow(d.doubt("k"), ledger.BasisRiskAccepted)
 		requests := d.requests("k", 12)
 		answers := together(12, func(i int) ledger.BeginAnswer {
 			res, err := ledger.Begin(ctx, d.s, requests[i])
 			need.That(d, err == nil, "begin: %v", err)
 			return res.Answer
 		})
-		need.Must(d, answers[ledger.AnswerBegun] == 1, "twelve came for one grant and were told %v", answers)
+		need.Must(d, answers[ledger.AnswerBegun] == 1, "twelve came for one permission and were told %v", answers)
 	})
 	t.Run("OneOfManyRuns", func(t *testing.T) {
 		d := newDesk(t, open)

@@ -95,7 +95,7 @@ func (m *mill) move() (id string, err error) {
 		}
 		return changed(ledger.Decide(ctx, m.s, d))
 	case move < 10:
-		g := ledger.GrantRequest{ChangeID: id, GrantID: m.id(), OperationID: o.ID, Version: o.Version, Sender: "http", Basis: pick(r, ledger.BasisProof, ledger.BasisRiskAccepted),
+		g := ledger.AllowRequest{ChangeID: id, AllowID: m.id(), OperationID: o.ID, Version: o.Version, Sender: "http", Basis: pick(r, ledger.BasisProof, ledger.BasisRiskAccepted),
 			Actor: actor, Reason: "because", ExpiresAt: time.Now().Add(time.Hour)}
 		if r.IntN(2) == 0 {
 			g.AttemptID, g.Deadline = m.id(), time.Minute
@@ -117,7 +117,7 @@ func (m *mill) move() (id string, err error) {
 
 // Milled returns an error unless the ledger holds together after its crowd: every
 // acknowledged change is in the history once, each operation's history is one line from
-// state to state, one attempt of it at most is in flight, and no grant was used twice.
+// state to state, one attempt of it at most is in flight, and no permission was used twice.
 func Milled(s ledger.Store, acknowledged []string) error {
 	var wrong []string
 	say := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
@@ -154,13 +154,13 @@ func Milled(s ledger.Store, acknowledged []string) error {
 			if a.Outcome == "" {
 				live = append(live, a.ID)
 			}
-			if a.GrantID != "" {
-				used = append(used, a.GrantID)
+			if a.AllowID != "" {
+				used = append(used, a.AllowID)
 			}
 		}
 		slices.Sort(used)
 		if o := rec.Operation; o.State != e.To || len(live) > 1 || len(slices.Compact(slices.Clone(used))) != len(used) || strings.Join(live, "") != o.LiveAttempt {
-			say("%s is %s, its history ends in %s; in flight are %q, and it says %q; grants %q", id, o.State, e.To, live, o.LiveAttempt, used)
+			say("%s is %s, its history ends in %s; in flight are %q, and it says %q; permissions %q", id, o.State, e.To, live, o.LiveAttempt, used)
 		}
 	}
 	if len(wrong) > 0 {

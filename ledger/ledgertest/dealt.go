@@ -56,7 +56,7 @@ func dealtWith(d *desk) {
 			d.ok(err)
 			d.want(applied.After, to)
 			now := d.read(o.ID).Operation
-			need.Must(d, now.State == to && now.Conflict == ledger.NoConflict && now.HandsOff && now.Actor == maya.Name,
+			need.Must(d, now.State == to && now.Conflict == ledger.NoConflict && now.PersonOnly && now.Actor == maya.Name,
 				"%s, %s: %s, %q, by %s", from.name, truth, now.State, now.Conflict, now.Actor)
 			evs := d.events(o.ID)
 			if last := evs[len(evs)-1]; last.Verb != "ack" || last.From != o.State || last.To != to || !strings.Contains(string(last.Detail), string(truth)) {
@@ -71,7 +71,7 @@ func dealtWith(d *desk) {
 
 func undoneClaim(d *desk) {
 	o := d.decide(d.doubt("k"), ledger.VerbConfirm, func(dec *ledger.Decision) { dec.Receipts = []string{"pi_1", "via dashboard"} })
-	if claimed := d.read(o.ID).Operation.ClaimedReceipts; o.Conflict != ledger.Duplicate || len(claimed) != 2 {
+	if claimed := d.read(o.ID).Operation.ClaimedReceipts; o.Conflict != ledger.ConflictTwice || len(claimed) != 2 {
 		d.Fatalf("conflict %q, claimed %q", o.Conflict, claimed)
 	}
 	o = d.decide(o, ledger.VerbUndo)

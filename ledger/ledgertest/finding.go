@@ -132,7 +132,7 @@ func repeating(t *testing.T, open Open) {
 		d.Fatalf("begin, repeated after its attempt ended: %s (%v): sending now would send twice", res.Answer, err)
 	}
 	g := d.grantRequest(o, ledger.BasisRiskAccepted)
-	o = twice("grant", func() (ledger.Applied, error) { return ledger.Allow(ctx, d.s, g) })
+	o = twice("allow", func() (ledger.Applied, error) { return ledger.Allow(ctx, d.s, g) })
 	deny := d.decision(o, ledger.VerbDeny)
 	o = twice("deny", func() (ledger.Applied, error) { return ledger.Decide(ctx, d.s, deny) })
 	undo := d.decision(o, ledger.VerbUndo)

@@ -71,7 +71,7 @@ func gateHolds(d *desk) {
 			need.Must(d, o.State == ledger.Committed && o.Conflict == ledger.NoConflict, "%s, conflict %q", o.State, o.Conflict)
 		} else {
 			ask(ledger.AnswerInDoubt)
-			d.grant(o, ledger.BasisRiskAccepted)
+			d.allow(o, ledger.BasisRiskAccepted)
 			ask(ledger.AnswerInDoubt) // for its own key
 			d.decide(d.read(o.ID).Operation, ledger.VerbConfirm)
 		}
@@ -129,17 +129,17 @@ func gateOfCallers(d *desk) {
 // or anew, unless who allowed that saw what is in doubt.
 func gateHoldsItsOwn(d *desk) {
 	for name, c := range map[string]struct {
-		own   ledger.Outcome
-		after time.Duration
-		grant bool
-		seen  bool
-		want  ledger.BeginAnswer
+		own        ledger.Outcome
+		after      time.Duration
+		permission bool
+		seen       bool
+		want       ledger.BeginAnswer
 	}{
 		"failed":                 {own: ledger.OutcomeFailed, want: ledger.AnswerInDoubt},
 		"expired":                {own: ledger.OutcomeCommitted, after: 2 * time.Hour, want: ledger.AnswerInDoubt},
 		"committed":              {own: ledger.OutcomeCommitted, want: ledger.AnswerFinished},
-		"allowed, and not shown": {own: ledger.OutcomeUncertain, grant: true, want: ledger.AnswerInDoubt},
-		"allowed beside it":      {own: ledger.OutcomeUncertain, grant: true, seen: true, want: ledger.AnswerBegun},
+		"allowed, and not shown": {own: ledger.OutcomeUncertain, permission: true, want: ledger.AnswerInDoubt},
+		"allowed beside it":      {own: ledger.OutcomeUncertain, permission: true, seen: true, want: ledger.AnswerBegun},
 	} {
 		asks := gated(name, func(r *ledger.BeginRequest) { r.TTL, r.Deadline = time.Hour, 3*time.Hour })
 		own := d.begun("own "+name, asks)
@@ -151,8 +151,8 @@ func gateHoldsItsOwn(d *desk) {
 			}
 		})
 		d.clock.Advance(c.after)
-		if c.grant {
-			d.grant(d.read(own.Operation.ID).Operation, ledger.BasisRiskAccepted)
+		if c.permission {
+			d.allow(d.read(own.Operation.ID).Operation, ledger.BasisRiskAccepted)
 		}
 		res := d.begin("own "+name, asks)
 		held := c.want == ledger.AnswerInDoubt
@@ -204,7 +204,7 @@ func gatePasses(d *desk) {
 	second := d.begun(inputNamed, asks, func(r *ledger.BeginRequest) { r.Beside = o.ID })
 	need.Must(d, second.Operation.ID != o.ID, "the same one")
 	o = d.settle(second.Attempt.ID, ledger.OutcomeCommitted)
-	need.Must(d, o.Conflict == ledger.PossibleDuplicate && strings.Contains(o.ConflictNote, first.Operation.ID), "conflict %q (%s)", o.Conflict, o.ConflictNote)
+	need.Must(d, o.Conflict == ledger.ConflictMaybeTwice && strings.Contains(o.ConflictNote, first.Operation.ID), "conflict %q (%s)", o.Conflict, o.ConflictNote)
 	// A given key is kept: only the gate is left.
 	given := d.settle(d.begun("INV-7", gated("7")).Attempt.ID, ledger.OutcomeUncertain, passes)
 	need.Must(d, given.Gate == "" && given.KeyLive, "gate %q, key live %v", given.Gate, given.KeyLive)

@@ -59,7 +59,7 @@ func outageGroups(t *testing.T, open Open) {
 		d.Fatalf("%+v, want that %s landed as %s at %s", a.Elsewhere, op["e"].ID, other.ID, other.SettledAt)
 	}
 	d.decide(op["a"], ledger.VerbPark)
-	d.grant(op["b"], ledger.BasisProof)
+	d.allow(op["b"], ledger.BasisProof)
 	d.wantGroups("2 proven, 1 elsewhere, 1 parked by maya, 1 said, 1 unfetched by billing")
 	sam := ledger.Actor{Name: "sam"}
 	run, _, err := d.s.Run(ctx, ledger.DecisionRun{ID: d.id("run"), Verb: "retry", Actor: sam}, []ledger.RunItem{{OperationID: op["c"].ID, Version: op["c"].Version}, {OperationID: op["d"].ID, Version: op["d"].Version}})

@@ -53,7 +53,7 @@ func History(t testing.TB, s ledger.Store, seed uint64, n int) {
 			}
 			_, _ = ledger.Decide(ctx, s, d)
 		case 2:
-			_, _ = ledger.Allow(ctx, s, ledger.GrantRequest{ChangeID: id + "-g", GrantID: id + "-gr", OperationID: id, Version: 2, Sender: "http", Basis: ledger.BasisRiskAccepted,
+			_, _ = ledger.Allow(ctx, s, ledger.AllowRequest{ChangeID: id + "-g", AllowID: id + "-gr", OperationID: id, Version: 2, Sender: "http", Basis: ledger.BasisRiskAccepted,
 				Actor: maya, Reason: Hostile, ExpiresAt: now.Add(15 * time.Minute)})
 		}
 	}

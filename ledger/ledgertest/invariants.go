@@ -90,7 +90,7 @@ func oneLive(d *desk) {
 	}
 	for _, basis := range []ledger.Basis{ledger.BasisProof, ledger.BasisKeySafe, ledger.BasisRiskAccepted} {
 		if _, err := ledger.Allow(ctx, d.s, d.grantRequest(d.read(o.ID).Operation, basis)); !errors.Is(err, ledger.ErrMoved) {
-			d.Fatalf("a grant (%s) while an attempt is in flight: %v, want a MovedError", basis, err)
+			d.Fatalf("a permission (%s) while an attempt is in flight: %v, want a MovedError", basis, err)
 		}
 	}
 }
@@ -242,7 +242,7 @@ func staleDecision(d *desk) {
 		}
 	}
 	_, err := ledger.Allow(ctx, d.s, d.grantRequest(seen, ledger.BasisRiskAccepted))
-	need.Must(d, errors.Is(err, ledger.ErrMoved), "a grant on a stale version: %v, want a MovedError", err)
+	need.Must(d, errors.Is(err, ledger.ErrMoved), "a permission on a stale version: %v, want a MovedError", err)
 	if o := d.read(seen.ID).Operation; o.Version != moved.Version {
 		d.Fatalf("version %d, want %d: what was refused changes nothing", o.Version, moved.Version)
 	}
@@ -258,7 +258,7 @@ func staleRead(d *desk) {
 		d.Fatalf("its evidence is not kept: %+v", rec.Reads)
 	}
 	found := need.Get(ledger.Observe(ctx, d.s, d.observation(seen, ledger.Landed, "pi_1")))(d).After // it is there, whatever moved
-	need.That(d, found.Conflict == ledger.Contradiction && len(found.Receipts) == 1,
+	need.That(d, found.Conflict == ledger.ConflictDisputed && len(found.Receipts) == 1,
 		"found late, and its conflict is %q, its receipts %v", found.Conflict, found.Receipts)
 }
 
@@ -315,8 +315,8 @@ func lateContradiction(d *desk) {
 	o := d.decide(d.settle(a.ID, ledger.OutcomeUncertain), ledger.VerbDeny)
 	after := d.settle(a.ID, ledger.OutcomeCommitted, withReceipt("pi_1"))
 	d.want(after, ledger.Failed) // the decision stands
-	if after.Conflict != ledger.Contradiction || after.ConflictNote == "" || after.Receipt() != "pi_1" || !after.HandsOff || after.Version == o.Version {
-		d.Fatalf("conflict %q (%s), receipt %q, hands off %v: the news must be kept and shown", after.Conflict, after.ConflictNote, after.Receipt(), after.HandsOff)
+	if after.Conflict != ledger.ConflictDisputed || after.ConflictNote == "" || after.Receipt() != "pi_1" || !after.PersonOnly || after.Version == o.Version {
+		d.Fatalf("conflict %q (%s), receipt %q, person only %v: the news must be kept and shown", after.Conflict, after.ConflictNote, after.Receipt(), after.PersonOnly)
 	}
 }
 
@@ -326,7 +326,7 @@ func secondReceipt(d *desk) {
 	d.settle(second.ID, ledger.OutcomeCommitted, withReceipt("pi_2"))
 	o := d.settle(first.ID, ledger.OutcomeCommitted, withReceipt("pi_1"))
 	d.want(o, ledger.Committed)
-	need.Must(d, o.Conflict == ledger.Duplicate && o.Effects == 2 && len(o.Receipts) == 2,
+	need.Must(d, o.Conflict == ledger.ConflictTwice && o.Effects == 2 && len(o.Receipts) == 2,
 		"conflict %q with %d effects and receipts %v, want a duplicate of 2", o.Conflict, o.Effects, o.Receipts)
 }
 
@@ -337,7 +337,7 @@ func acknowledged(d *desk) {
 	if o = d.observe(o, ledger.Twice, "pi_1", "pi_2"); o.Conflict != ledger.NoConflict {
 		d.Fatalf("what was acknowledged came up again: %s", o.ConflictNote)
 	}
-	if o = d.observe(o, ledger.Twice, "pi_1", "pi_2", "pi_3"); o.Conflict != ledger.Duplicate {
+	if o = d.observe(o, ledger.Twice, "pi_1", "pi_2", "pi_3"); o.Conflict != ledger.ConflictTwice {
 		d.Fatalf("conflict %q, want a duplicate: nobody has seen pi_3", o.Conflict)
 	}
 }

@@ -33,7 +33,7 @@ func Run(t *testing.T, open Open, only ...string) {
 		{"States", states},
 		{"Asked", asked},
 		{"Invariants", invariants},
-		{"Grants", grants},
+		{"Allowed", permissions},
 		{"SameTarget", sameTarget},
 		{"Beside", beside},
 		{"TakenOver", takenOver},
@@ -285,8 +285,8 @@ func (d *desk) decide(o ledger.Operation, v ledger.Verb, mod ...func(*ledger.Dec
 	return applied.After
 }
 
-func (d *desk) grantRequest(o ledger.Operation, basis ledger.Basis) ledger.GrantRequest {
-	g := ledger.GrantRequest{ChangeID: d.id("change"), GrantID: d.id("grant"), OperationID: o.ID, Version: o.Version, Basis: basis,
+func (d *desk) grantRequest(o ledger.Operation, basis ledger.Basis) ledger.AllowRequest {
+	g := ledger.AllowRequest{ChangeID: d.id("change"), AllowID: d.id("allow"), OperationID: o.ID, Version: o.Version, Basis: basis,
 		Sender: "pipeline", Actor: maya, Reason: "the customer waits", ExpiresAt: d.clock.Now().Add(time.Hour)}
 	if basis == ledger.BasisRiskAccepted { // what stands beside it was shown
 		rec := d.read(o.ID)
@@ -298,15 +298,15 @@ func (d *desk) grantRequest(o ledger.Operation, basis ledger.Basis) ledger.Grant
 }
 
 // ownRepeat is what a recorder asks for whose answer was lost.
-func (d *desk) ownRepeat(o ledger.Operation) ledger.GrantRequest {
+func (d *desk) ownRepeat(o ledger.Operation) ledger.AllowRequest {
 	g := d.grantRequest(o, ledger.BasisKeySafe)
 	g.Actor, g.Reason, g.Sender, g.Own, g.KeyWorks = engine, "", "http", true, true
 	g.AttemptID, g.Deadline = d.id("attempt"), time.Minute
 	return g
 }
 
-// grant allows one more attempt, for the pipeline to fetch.
-func (d *desk) grant(o ledger.Operation, basis ledger.Basis) ledger.Operation {
+// allow allows one more attempt, for the pipeline to fetch.
+func (d *desk) allow(o ledger.Operation, basis ledger.Basis) ledger.Operation {
 	d.Helper()
 	applied := need.Get(ledger.Allow(ctx, d.s, d.grantRequest(o, basis)))(d)
 	d.clock.Advance(time.Second)

@@ -58,7 +58,7 @@ func furnish(d *desk) {
 		price(d.decide(d.doubt(n("parked"), kind), ledger.VerbPark, func(dec *ledger.Decision) {
 			dec.Until = d.clock.Now().Add(time.Duration(i+1) * 20 * time.Minute)
 		}), 7, 0, "")
-		price(d.grant(d.doubt(n("granted"), kind), ledger.BasisRiskAccepted), 8, 0, "")
+		price(d.allow(d.doubt(n("allowed"), kind), ledger.BasisRiskAccepted), 8, 0, "")
 		d.decide(d.doubt(n("dropped"), kind), ledger.VerbAbandon)
 		d.doubt(n("unpriced"), kind)
 		d.begun(n("overdue"), kind, func(r *ledger.BeginRequest) { r.Deadline = 10 * time.Millisecond })

@@ -169,8 +169,8 @@ func (m *Memory) put(rec ledger.Record, seq int64) {
 	for i := 1; i < len(rec.Attempts); i++ {
 		change(ledger.Change{Operation: &o, Attempts: rec.Attempts[i : i+1], Event: event()})
 	}
-	for _, g := range slices.Backward(rec.Grants) {
-		change(ledger.Change{Operation: &o, Grants: []ledger.Grant{g}, Event: event()})
+	for _, g := range slices.Backward(rec.Allowed) {
+		change(ledger.Change{Operation: &o, Allowed: []ledger.Allowed{g}, Event: event()})
 	}
 	for _, r := range slices.Backward(rec.Reads) {
 		change(ledger.Change{Read: &r})

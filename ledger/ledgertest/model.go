@@ -197,7 +197,7 @@ func (g *game) decide(rt *rapid.T) {
 
 func (g *game) allow(rt *rapid.T) {
 	id := some(rt, g.ids, "operation")
-	r := ledger.GrantRequest{ChangeID: g.id("c"), GrantID: g.id("grant"), OperationID: id, Version: g.version(rt, id), Sender: "http",
+	r := ledger.AllowRequest{ChangeID: g.id("c"), AllowID: g.id("allow"), OperationID: id, Version: g.version(rt, id), Sender: "http",
 		Basis: rapid.SampledFrom([]ledger.Basis{ledger.BasisProof, ledger.BasisKeySafe, ledger.BasisRiskAccepted}).Draw(rt, "basis"),
 		Actor: rapid.SampledFrom([]ledger.Actor{maya, maya, engine}).Draw(rt, "actor"), Reason: "because",
 		KeyWorks: rapid.Bool().Draw(rt, "key_works"), ExpiresAt: g.real.clock.Now().Add(15 * time.Minute)}
@@ -363,7 +363,7 @@ func (g *game) compare(id string) {
 	plain := need.Get(g.plain.s.Read(ctx, ledger.Locator{ID: id}))(g.rt)
 	for _, rec := range []*ledger.Record{&real, &plain} {
 		rec.Pricing = ledger.Pricing{} // a cache, forgotten when a store likes
-		slices.SortFunc(rec.Grants, func(a, b ledger.Grant) int { return strings.Compare(a.ID, b.ID) })
+		slices.SortFunc(rec.Allowed, func(a, b ledger.Allowed) int { return strings.Compare(a.ID, b.ID) })
 		slices.SortFunc(rec.Reads, func(a, b ledger.Read) int { return strings.Compare(a.ID, b.ID) })
 		slices.SortFunc(rec.Related, func(a, b ledger.Relation) int { return strings.Compare(a.ID, b.ID) })
 		slices.SortFunc(rec.Holds, func(a, b ledger.Hold) int { return strings.Compare(string(a.Scope), string(b.Scope)) })

@@ -116,7 +116,7 @@ func (g *atGate) person(name, does string) {
 			_, err = ledger.Decide(ctx, g.s, ledger.Decision{ChangeID: id, ID: o.ID, Version: o.Version, Actor: maya, Reason: "because",
 				Verb: pick(g.r, ledger.VerbConfirm, ledger.VerbDeny)})
 		} else {
-			_, err = ledger.Allow(ctx, g.s, ledger.GrantRequest{ChangeID: id, GrantID: "g" + id, OperationID: o.ID, Version: o.Version, Actor: maya, Reason: "because",
+			_, err = ledger.Allow(ctx, g.s, ledger.AllowRequest{ChangeID: id, AllowID: "g" + id, OperationID: o.ID, Version: o.Version, Actor: maya, Reason: "because",
 				Sender: "pipeline", Basis: ledger.BasisRiskAccepted, ExpiresAt: rec.Now.Add(time.Hour)})
 		}
 		var moved *ledger.MovedError

@@ -146,12 +146,12 @@ func outages(t *testing.T, open Open) {
 	d.clock.Advance(11 * time.Minute)
 	need.Must(d, len(d.read(fail("after the gap", ledger.OutcomeUncertain).ID).Outages) == 0, "an error after the gap is in it")
 	want("over: 7 = 2 landed + 2 not_landed + 2 open + 1 refused") // the checks were answered
-	again := d.grant(d.read(ops[1].ID).Operation, ledger.BasisProof)
+	again := d.allow(d.read(ops[1].ID).Operation, ledger.BasisProof)
 	want("over: 7 = 2 landed + 1 not_landed + 3 open + 1 refused")
 	d.clock.Advance(2 * time.Hour) // no one came for it
 	want("over: 7 = 2 landed + 2 not_landed + 2 open + 1 refused")
 	d.wantGroups("2 decide, 2 landed, 1 never_sent, 1 proven, 1 refused")
-	again = d.grant(d.read(again.ID).Operation, ledger.BasisProof)
+	again = d.allow(d.read(again.ID).Operation, ledger.BasisProof)
 	d.settle(d.begun("b").Attempt.ID, ledger.OutcomeCommitted, withReceipt("pi_2"))
 	want("over: 7 = 3 landed + 1 not_landed + 2 open + 1 refused")
 	if s := d.listed()[0].Sum(); s.Resent != 1 || s.Unchecked != 1 || s.Doubled != 0 {

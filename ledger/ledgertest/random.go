@@ -293,7 +293,7 @@ func (f *fuzzed) told() sets {
 	return s.with("op", f.any("op", "seq"), "verb", "'note'", "reason", "'so'", "n", pick(f.r, "0", "1", "2"),
 		"facts", pick(f.r, "NULL", `'{"proof":"refused"}'`, `'{"ended_at":"2001-01-01T00:00:00Z"}'`,
 			`'{"attempts":{"1":{"proof":"refused"}}}'`,
-			`'{"op":{"hands":"eve"}}'`, `'{"grants":{"g":{"version":3}}}'`))
+			`'{"op":{"hands":"eve"}}'`, `'{"allowed":{"g":{"version":3}}}'`))
 }
 
 // change is what a writer sets who moves an operation out of a state, with a change id, a version
@@ -318,7 +318,7 @@ func (f *fuzzed) change(state string) sets {
 		return does("settle", "1", `'{"outcome":"committed"}'`, "state", "'committed'", "person_only", "1", "effects", "1", "deadline_at",
 			"0")
 	case "uncertain0", "uncertain1":
-		return does("grant", pick(f.r, "0", "0", "1"), "NULL", "allow_until", f.now(pick(f.r, 60_000, -1)))
+		return does("allow", pick(f.r, "0", "0", "1"), "NULL", "allow_until", f.now(pick(f.r, 60_000, -1)))
 	case "uncertain2", "failed0", "failed1", "uncertain3":
 		return does(pick(f.r, "begin", "begin", "retry"), pick(f.r, "0", "1"), pick(f.r, "NULL", `'{"policy":1}'`,
 			`'{"basis":"key_safe"}'`), "state", "'pending'",
@@ -333,7 +333,7 @@ func (f *fuzzed) change(state string) sets {
 		return does("undo", pick(f.r, "0", "0", "1"), "NULL", "state", "'uncertain'", "unproven",
 			"CASE WHEN unproven < attempt THEN unproven + 1 ELSE attempt END", "person_only", "1")
 	case "committed1", "failed5":
-		return does("late", "1", "NULL", "conflict", "'"+pick(f.r, "duplicate", "contradiction", "different")+"'")
+		return does("late", "1", "NULL", "conflict", "'"+pick(f.r, "twice", "disputed", "different")+"'")
 	case "committed2":
 		return does("ack", pick(f.r, "0", "0", "1"), "NULL", "conflict", "''", "state", "'"+pick(f.r, "failed", "committed")+"'")
 	case "committed3", "committed5":
@@ -373,7 +373,7 @@ func (f *fuzzed) own() {
 			Error: "lost", Outcome: pick(f.r, ledger.OutcomeUncertain, ledger.OutcomeUncertain, ledger.OutcomeFailed,
 				ledger.OutcomeCommitted)})
 	case n == 4:
-		_, err = ledger.Allow(ctx, f.s, ledger.GrantRequest{ChangeID: f.id(), GrantID: f.id(), OperationID: o.ID, Version: o.Version,
+		_, err = ledger.Allow(ctx, f.s, ledger.AllowRequest{ChangeID: f.id(), AllowID: f.id(), OperationID: o.ID, Version: o.Version,
 			Basis: ledger.BasisRiskAccepted, Sender: "pipeline", Actor: maya, Reason: "must", ExpiresAt: now.Add(time.Hour)})
 	case n == 5:
 		_, err = ledger.Decide(ctx, f.s, ledger.Decision{ChangeID: f.id(), ID: o.ID, Version: o.Version, Actor: maya, Reason: "asked",

@@ -326,7 +326,7 @@ func (f *fuzzed) turned(was stands, a, b record) string {
 	f.seen[verb]++
 	resolved := verb == "ack" && person && a.s("conflict") != "" && b.s("conflict") == "" && from != "pending"
 	allowed := a.n("allow_until") > b.n("changed_at")
-	if b.n("allow_until") != 0 && (verb != "grant" || !person) && b.n("version") != a.n("version") {
+	if b.n("allow_until") != 0 && (verb != "allow" || !person) && b.n("version") != a.n("version") {
 		return "a permission that no person gave, or for another version (I5)"
 	}
 	if b.n("allow_until") != 0 {

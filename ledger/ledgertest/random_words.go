@@ -22,13 +22,13 @@ func (f *fuzzed) value(table string, c fuzzColumn) string {
 		case "state", "before", "outcome":
 			return "'" + pick(f.r, "pending", "committed", "failed", "uncertain", "abandoned", "") + "'"
 		case "verb":
-			return "'" + pick(f.r, "begin", "settle", "grant", "retry", "undo", "adopt", "ack", "redact", "note", "prune") + "'"
+			return "'" + pick(f.r, "begin", "settle", "allow", "retry", "undo", "adopt", "ack", "redact", "note", "prune") + "'"
 		case "facts":
 			return pick(f.r, `'{"outcome":"committed"}'`, `'{"outcome":"failed","proof":"refused"}'`, `'{"proof":"not_there"}'`,
 				`'{"proof":"x"}'`,
 				`'{"basis":"key_safe"}'`, `'{"n":1,"proof":"refused"}'`, `'{"policy":1}'`, "NULL", "facts", `'[]'`, `'{'`)
 		case "conflict":
-			return "'" + pick(f.r, "duplicate", "contradiction", "") + "'"
+			return "'" + pick(f.r, "twice", "disputed", "") + "'"
 		case "scope":
 			return "'" + pick(f.r, "", "all", "kind:k") + "'"
 		case "gate":

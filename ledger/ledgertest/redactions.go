@@ -185,7 +185,7 @@ func redactionRefused(t *testing.T, open Open) {
 	refused("refused", later)
 	earlier = d.decide(earlier, ledger.VerbRedact)
 	d.decide(later, ledger.VerbRedact)
-	_, err := ledger.Allow(ctx, d.s, ledger.GrantRequest{ChangeID: d.id("c"), GrantID: d.id("g"), OperationID: earlier.ID, Version: earlier.Version, Sender: "pipeline", Basis: ledger.BasisRiskAccepted,
+	_, err := ledger.Allow(ctx, d.s, ledger.AllowRequest{ChangeID: d.id("c"), AllowID: d.id("g"), OperationID: earlier.ID, Version: earlier.Version, Sender: "pipeline", Basis: ledger.BasisRiskAccepted,
 		Actor: maya, Reason: "again", ExpiresAt: d.clock.Now().Add(time.Hour)})
 	if no := new(ledger.RefusedError); !errors.As(err, &no) || no.Code != "redacted" {
 		t.Errorf("another send: %v", err)
@@ -211,7 +211,7 @@ func redactedKey(t *testing.T, open Open) {
 	}
 }
 
-// An answer that says what is known changes nothing; one that says something else is a contradiction.
+// An answer that says what is known changes nothing; one that says something else is disputed.
 func redactedLate(t *testing.T, open Open) {
 	d := newDesk(t, open)
 	o := d.decide(d.observe(d.doubt("k"), ledger.Landed, "pi_1"), ledger.VerbRedact)

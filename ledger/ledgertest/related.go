@@ -38,7 +38,7 @@ func sameTarget(t *testing.T, open Open) {
 func onTarget(r *ledger.BeginRequest) { r.Target = "invoice INV-1187" }
 
 // refused is a retry that must be refused with a code.
-func (d *desk) refused(g ledger.GrantRequest, code string) {
+func (d *desk) refused(g ledger.AllowRequest, code string) {
 	d.Helper()
 	var refused *ledger.RefusedError
 	if _, err := ledger.Allow(ctx, d.s, g); !errors.As(err, &refused) || refused.Code != code {
@@ -98,7 +98,7 @@ func besideALanding(d *desk) {
 		other(name + " safe")
 		for basis, o := range map[ledger.Basis]ledger.Operation{ledger.BasisProof: gone, ledger.BasisKeySafe: safe} {
 			d.refused(d.grantRequest(o, basis), "related")
-			d.grant(o, ledger.BasisRiskAccepted)
+			d.allow(o, ledger.BasisRiskAccepted)
 		}
 	}
 }
@@ -122,7 +122,7 @@ func besideNoEffect(d *desk) {
 		rec := d.read(o.ID)
 		need.Must(d, len(rec.Related) == 1 && !rec.Related[0].MayHaveLanded && len(rec.Landings()) == 0,
 			"%s: %+v", name, rec.Related)
-		d.grant(o, ledger.BasisProof)
+		d.allow(o, ledger.BasisProof)
 		if res := d.begin(name); res.Answer != ledger.AnswerBegun {
 			d.Fatalf("%s: its pipeline was told %s (%s)", name, res.Answer, res.Why)
 		}
@@ -152,7 +152,7 @@ func besideMany(d *desk) {
 func cameSince(d *desk) {
 	o := d.doubt("k")
 	shown := d.grantRequest(o, ledger.BasisRiskAccepted)
-	o = d.grant(o, ledger.BasisRiskAccepted)
+	o = d.allow(o, ledger.BasisRiskAccepted)
 	shown.Version = o.Version
 	since := d.begun("since", sameAs("k"))
 	d.refused(shown, "related")
@@ -177,11 +177,11 @@ func riskIsRaised(d *desk) {
 		o := d.observe(d.doubt(name), ledger.NotThere)
 		other := d.settle(d.begun(name+" again", sameAs(name)).Attempt.ID, ledger.OutcomeCommitted)
 		sent := d.retry(o, ledger.BasisRiskAccepted)
-		if sent.After.Conflict != ledger.NoConflict || len(sent.Grant.Related) != 1 || d.read(o.ID).Grants[0].Related[0] != other.ID {
-			d.Fatalf("%s: sent as %+v by %+v", name, sent.After, sent.Grant)
+		if sent.After.Conflict != ledger.NoConflict || len(sent.Allowed.Related) != 1 || d.read(o.ID).Allowed[0].Related[0] != other.ID {
+			d.Fatalf("%s: sent as %+v by %+v", name, sent.After, sent.Allowed)
 		}
-		if o := lands(sent); o.State != ledger.Committed || o.Conflict != ledger.PossibleDuplicate || !strings.Contains(o.ConflictNote, other.ID) {
-			d.Fatalf("%s: %s, conflict %q (%s); want a possible duplicate of %s", name, o.State, o.Conflict, o.ConflictNote, other.ID)
+		if o := lands(sent); o.State != ledger.Committed || o.Conflict != ledger.ConflictMaybeTwice || !strings.Contains(o.ConflictNote, other.ID) {
+			d.Fatalf("%s: %s, conflict %q (%s); want maybe twice beside %s", name, o.State, o.Conflict, o.ConflictNote, other.ID)
 		}
 	}
 	o := d.observe(d.doubt("refused"), ledger.NotThere)
@@ -214,8 +214,8 @@ func besideADoubt(d *desk) {
 	} {
 		doubt, res := begun(name)
 		o := lands(res.Attempt.ID)
-		if o.State != ledger.Committed || o.Conflict != ledger.PossibleDuplicate || !strings.Contains(o.ConflictNote, doubt.ID) {
-			d.Fatalf("%s: %s, conflict %q (%s); want a possible duplicate of %s", name, o.State, o.Conflict, o.ConflictNote, doubt.ID)
+		if o.State != ledger.Committed || o.Conflict != ledger.ConflictMaybeTwice || !strings.Contains(o.ConflictNote, doubt.ID) {
+			d.Fatalf("%s: %s, conflict %q (%s); want maybe twice beside %s", name, o.State, o.Conflict, o.ConflictNote, doubt.ID)
 		}
 	}
 	for name, ends := range map[string]func(doubt ledger.Operation, attempt string) ledger.Operation{

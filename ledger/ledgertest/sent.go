@@ -157,8 +157,8 @@ func sentBeside(t *testing.T, open Open) {
 				need.Must(d, o.Conflict == ledger.NoConflict, "%s is raised: %s", o.Conflict, o.ConflictNote)
 				return
 			}
-			if o.State != ledger.Committed || o.Conflict != ledger.PossibleDuplicate || !strings.Contains(o.ConflictNote, strings.Replace(c.note, "OTHER", other.Operation.ID, 1)) {
-				d.Fatalf("%s, conflict %q (%s), want a possible duplicate of %s", o.State, o.Conflict, o.ConflictNote, c.note)
+			if o.State != ledger.Committed || o.Conflict != ledger.ConflictMaybeTwice || !strings.Contains(o.ConflictNote, strings.Replace(c.note, "OTHER", other.Operation.ID, 1)) {
+				d.Fatalf("%s, conflict %q (%s), want maybe twice beside %s", o.State, o.Conflict, o.ConflictNote, c.note)
 			}
 			rows := need.Get(d.s.Page(ctx, ledger.Query{Tab: ledger.TabNeedsYou, Now: d.clock.Now(), Limit: 10}))(d)
 			if !slices.ContainsFunc(rows.Rows, func(r ledger.Row) bool { return r.ID == o.ID && r.LaneAt(d.clock.Now()) == ledger.LaneConflict }) {
@@ -179,7 +179,7 @@ func sentBeside(t *testing.T, open Open) {
 func sentInPlace(t *testing.T, open Open) {
 	again := func(t *testing.T) ledger.BeginResult {
 		d := newDesk(t, open)
-		d.grant(d.doubt("k"), ledger.BasisRiskAccepted)
+		d.allow(d.doubt("k"), ledger.BasisRiskAccepted)
 		return d.begun("k")
 	}
 	for name, ends := range map[string]func(d *desk, attempt string){
@@ -196,7 +196,7 @@ func sentInPlace(t *testing.T, open Open) {
 			o := d.doubt("k")
 			d.n = 100
 			d.clock.Advance(10 * time.Second)
-			d.grant(o, ledger.BasisRiskAccepted)
+			d.allow(o, ledger.BasisRiskAccepted)
 			ends(d, d.begun("k").Attempt.ID)
 			before := d.read(o.ID)
 			landed := d.settleSent(of, ledger.OutcomeCommitted, withReceipt("ch_1")).After
@@ -204,7 +204,7 @@ func sentInPlace(t *testing.T, open Open) {
 				d.Fatalf("the other one moved: %+v", after.Operation)
 			}
 			need.Must(d, d.settleSent(of, ledger.OutcomeCommitted, withReceipt("ch_1")).Noop, "it is recorded twice")
-			need.Must(d, landed.ID != o.ID && landed.Conflict == ledger.PossibleDuplicate && strings.Contains(landed.ConflictNote, o.ID), "%+v", landed)
+			need.Must(d, landed.ID != o.ID && landed.Conflict == ledger.ConflictMaybeTwice && strings.Contains(landed.ConflictNote, o.ID), "%+v", landed)
 		})
 	}
 	of := again(t)

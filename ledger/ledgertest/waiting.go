@@ -144,7 +144,7 @@ func undelivered(d *desk) {
 	o = d.decide(o, ledger.VerbConfirm)
 	need.Must(d, !o.Undelivered, "a decision took the delivery back")
 	// Another attempt is another answer.
-	d.grant(d.doubt("k2"), ledger.BasisRiskAccepted)
+	d.allow(d.doubt("k2"), ledger.BasisRiskAccepted)
 	if res := d.begun("k2", asked); !res.Operation.Undelivered || !d.read(res.Operation.ID).Operation.Undelivered {
 		d.Fatalf("the answer of the second attempt counts as delivered")
 	}
@@ -210,12 +210,12 @@ func foundLate(t *testing.T, open Open) {
 	denied := observe(o, ledger.NotThere)
 	need.Must(d, denied.State == ledger.Failed && denied.Verdict != ledger.NotThere, "absence at an old version proves what a person said: %+v", denied)
 	late := observe(o, ledger.Landed, "pi_3")
-	need.Must(d, late.State == ledger.Failed && late.Conflict == ledger.Contradiction, "found late: %+v", late)
+	need.Must(d, late.State == ledger.Failed && late.Conflict == ledger.ConflictDisputed, "found late: %+v", late)
 
 	// The first attempt answers late, the second one's sender dies: whoever asks before anybody
 	// has written its deadline down is told that it landed.
 	first := d.begun("answered late").Attempt.ID
-	o = d.grant(d.settle(first, ledger.OutcomeUncertain), ledger.BasisRiskAccepted)
+	o = d.allow(d.settle(first, ledger.OutcomeUncertain), ledger.BasisRiskAccepted)
 	d.begun("answered late")
 	d.want(d.settle(first, ledger.OutcomeCommitted), ledger.Pending)
 	d.clock.Advance(time.Hour)
@@ -262,8 +262,8 @@ func looks(t *testing.T, open Open) {
 	due(6*time.Minute, "confirmed", "denied")
 	look(confirmed, ledger.Landed, false, "pi_9")
 	o := look(denied, ledger.Landed, false, "pi_1")
-	need.Must(d, o.State == ledger.Failed && o.Conflict == ledger.Contradiction,
-		"found after all, it is %s with conflict %q, want a contradiction of the denial", o.State, o.Conflict)
+	need.Must(d, o.State == ledger.Failed && o.Conflict == ledger.ConflictDisputed,
+		"found after all, it is %s with conflict %q, want the denial disputed", o.State, o.Conflict)
 	due(50*time.Minute, "denied") // the person was right about the other one
 	look(o, ledger.Twice, false, "pi_1", "pi_2")
 	due(22 * time.Hour)

@@ -136,7 +136,8 @@ func WholeAnswer(rec ledger.Record) *StoredAnswer {
 // nil where nothing was found, or something disagrees.
 func FoundAnswer(rec ledger.Record) *StoredAnswer {
 	o := rec.Operation
-	if o.State != ledger.Committed || len(o.Result) == 0 || o.Conflict == ledger.Contradiction || o.Conflict == ledger.DifferentConflict ||
+	doubtful := o.Conflict == ledger.ConflictDisputed || o.Conflict == ledger.ConflictDifferent
+	if o.State != ledger.Committed || len(o.Result) == 0 || doubtful ||
 		slices.ContainsFunc(rec.Attempts, func(a ledger.Attempt) bool { return a.Final() == ledger.OutcomeCommitted }) {
 		return nil
 	}

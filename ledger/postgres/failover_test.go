@@ -57,7 +57,7 @@ type replicated struct {
 	follower  *follower        // of the primary
 	recorder  *record.Recorder // lives on
 	before    []ledger.BeginResult
-	retried   [2]ledger.Operation  // in doubt; each is sent again after that, the second under a grant from before
+	retried   [2]ledger.Operation  // in doubt; each is sent again after that, the second under a permission from before
 	lost      []ledger.BeginResult // begun after the far standby was cut off; the first half is settled
 }
 
@@ -91,7 +91,7 @@ func doubt(t *testing.T, s *Store, key string) ledger.Operation {
 // retry has a person allow one more attempt of it, which begins if it has an id.
 func retry(t *testing.T, s *Store, o ledger.Operation, attempt string) ledger.Operation {
 	t.Helper()
-	return need.Get(ledger.Allow(ctx, s, ledger.GrantRequest{ChangeID: ledger.NewID(), GrantID: ledger.NewID(), OperationID: o.ID, Version: o.Version, Basis: ledger.BasisRiskAccepted,
+	return need.Get(ledger.Allow(ctx, s, ledger.AllowRequest{ChangeID: ledger.NewID(), AllowID: ledger.NewID(), OperationID: o.ID, Version: o.Version, Basis: ledger.BasisRiskAccepted,
 		Sender: "pipeline", Reason: "must", Actor: ledger.Actor{Name: "vera", Terminal: true}, ExpiresAt: time.Now().Add(time.Hour),
 		AttemptID: attempt, Deadline: time.Minute}))(t).After
 }
@@ -110,7 +110,7 @@ func failover(t *testing.T) *replicated {
 	commits(t, s, ledger.LevelOK, "durable on a standby")
 	w.recorder = record.New(opened(t, with(hosts, "target_session_attrs=read-write"), Options{}), nil, record.Options{})
 	w.before = w.record(t)
-	w.retried = [2]ledger.Operation{doubt(t, s, "retried"), retry(t, s, doubt(t, s, "granted"), "")}
+	w.retried = [2]ledger.Operation{doubt(t, s, "retried"), retry(t, s, doubt(t, s, "allowed"), "")}
 	w.follower = &follower{seen: map[string]int{}, store: s, limit: 7}
 
 	s.asking = time.Millisecond // once the primary is gone, no one answers
@@ -138,8 +138,8 @@ func failover(t *testing.T) *replicated {
 	follow(500 * time.Millisecond)
 	w.lost = w.record(t)
 	retry(t, s, w.retried[0], "retried.2")
-	if res := need.Get(ledger.Begin(ctx, s, begun("granted")))(t); res.Attempt.N != 2 {
-		t.Fatalf("granted, and begun again: %s", res.Answer)
+	if res := need.Get(ledger.Begin(ctx, s, begun("allowed")))(t); res.Attempt.N != 2 {
+		t.Fatalf("allowed, and begun again: %s", res.Answer)
 	}
 	primary.Kill()
 	close(end)
@@ -255,8 +255,8 @@ func TestI3_AFailover(t *testing.T) {
 		if err := w.pipeline(s, "new"); err != nil {
 			t.Error(err)
 		}
-		if res := need.Get(ledger.Begin(ctx, s, begun("granted")))(t); res.Answer != ledger.AnswerInDoubt {
-			t.Errorf("a grant is used again: %s", res.Answer)
+		if res := need.Get(ledger.Begin(ctx, s, begun("allowed")))(t); res.Answer != ledger.AnswerInDoubt {
+			t.Errorf("a permission is used again: %s", res.Answer)
 		}
 	})
 	t.Run("proven later", func(t *testing.T) {

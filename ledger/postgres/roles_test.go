@@ -86,7 +86,7 @@ var attacks = []struct{ name, user, script, says string }{
 	{"a writer abandons", "ci", change("doubt", "abandon", 0, ", abandoned = 1"), person},
 	{"a writer parks", "ci", change("doubt", "park", 0, ", parked_until = 1"), person},
 	{"a writer undoes", "ci", change("sent", "undo", 0, ", state = 'uncertain', person_only = 1"), person},
-	{"a writer allows a send", "ci", change("doubt", "grant", 0, ", allow_until = 4000000000000"), person},
+	{"a writer allows a send", "ci", change("doubt", "allow", 0, ", allow_until = 4000000000000"), person},
 	{"a writer settles what another sent", "cron", change("flying", "settle", 1, landed), another},
 	{"a writer settles what another sent, by the view", "cron", `INSERT INTO settle (attempt, outcome, actor) VALUES ('flying.1', 'committed', 'ci')`, another},
 	{"a writer answers late for another", "cron", change("doubt", "late", 1, held), another},
@@ -137,7 +137,7 @@ var attacks = []struct{ name, user, script, says string }{
 	{"an engine tells of a decision", "eng", event("doubt", "confirm", "ann", 0), "this role tells nothing"},
 	{"an engine holds", "eng", `INSERT INTO hold (scope, actor, reason, created_at, change_id) VALUES ('all', 'x', 'x', 1, 'x')`, denied},
 	{"an engine settles what another sent", "eng", change("flying", "settle", 1, landed), another},
-	{"an engine allows a send (I5)", "eng", change("doubt", "grant", 1, ", allow_until = 4000000000000"), "a permission is a person's"},
+	{"an engine allows a send (I5)", "eng", change("doubt", "allow", 1, ", allow_until = 4000000000000"), "a permission is a person's"},
 	{"an operator adopts", "ann", event("", "adopt", "ann", 0), "or the owner"},
 	{"an operator who acts as a writer confirms", "ann", `SET ROLE indoubt_writer; ` + change("doubt", "confirm", 0, held), person},
 }
@@ -171,7 +171,7 @@ func TestRoles(t *testing.T) {
 	settle(ci, "sent", ledger.OutcomeCommitted)
 	begin(ci, "overdue", 10*time.Millisecond)
 	vera := ledger.Actor{Name: "vera", Terminal: true}
-	ops["allowed"] = need.Get(ledger.Allow(ctx, ann, ledger.GrantRequest{ChangeID: ledger.NewID(), GrantID: ledger.NewID(), OperationID: "allowed", Version: ops["allowed"].Version,
+	ops["allowed"] = need.Get(ledger.Allow(ctx, ann, ledger.AllowRequest{ChangeID: ledger.NewID(), AllowID: ledger.NewID(), OperationID: "allowed", Version: ops["allowed"].Version,
 		Basis: ledger.BasisRiskAccepted, Sender: "pipeline", Reason: "must", Actor: vera, ExpiresAt: time.Now().Add(time.Hour)}))(t).After
 
 	// One psql for each user: what it says of each attack stands behind its number.

@@ -45,7 +45,7 @@ func TestRoundTrips(t *testing.T) {
 			doubts = append(doubts, need.Get(settle(attempt, ledger.OutcomeUncertain))(t).After)
 		}
 		for i, o := range doubts[:3] {
-			doubts[i] = need.Get(ledger.Allow(ctx, s, ledger.GrantRequest{ChangeID: ledger.NewID(), GrantID: ledger.NewID(), OperationID: o.ID, Version: o.Version,
+			doubts[i] = need.Get(ledger.Allow(ctx, s, ledger.AllowRequest{ChangeID: ledger.NewID(), AllowID: ledger.NewID(), OperationID: o.ID, Version: o.Version,
 				Basis: ledger.BasisRiskAccepted, Sender: "pipeline", Reason: "must", Actor: maya, ExpiresAt: time.Now().Add(time.Hour)}))(t).After
 		}
 		for what, call := range map[string]func(i int) error{

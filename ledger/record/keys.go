@@ -140,7 +140,7 @@ func isOpen(ctx context.Context, s ledger.Store, at ledger.Locator) (bool, error
 	if errors.Is(err, ledger.ErrNotFound) {
 		return false, nil
 	}
-	return rec.Operation.State.Open() || rec.OpenGrant() != nil, err
+	return rec.Operation.State.Open() || rec.OpenAllowed() != nil, err
 }
 
 // fieldNames has a name of each list of fields that the ledger knew a moment ago, or that was

@@ -180,7 +180,7 @@ func TestAnAnswerThatProvesNothingIsToldOnce(t *testing.T) {
 		}
 		need.That(t, second.Answer == ledger.AnswerBegun && second.Operation.ID != first.Operation.ID, "%s: %s", name, second.Answer)
 		settle(t, r, second.Attempt.ID, ledger.OutcomeCommitted)
-		need.Equal(t, recorded(t, store, second.Operation.ID).Operation.Conflict, ledger.PossibleDuplicate, name)
+		need.Equal(t, recorded(t, store, second.Operation.ID).Operation.Conflict, ledger.ConflictMaybeTwice, name)
 	}
 }
 
@@ -348,7 +348,7 @@ func TestATTLGivesTheKeyBack(t *testing.T) {
 	}
 }
 
-// TestNothingOpenExpires: pending, in doubt, granted, abandoned or in conflict, an
+// TestNothingOpenExpires: pending, in doubt, allowed, abandoned or in conflict, an
 // operation keeps its key.
 func TestNothingOpenExpires(t *testing.T) {
 	person := ledger.Actor{Name: "ana", Terminal: true}
@@ -366,10 +366,10 @@ func TestNothingOpenExpires(t *testing.T) {
 		{"uncertain", func(t *testing.T, r *Recorder, _ ledger.Store, _ *ledgertest.Clock, res ledger.BeginResult) {
 			settle(t, r, res.Attempt.ID, ledger.OutcomeUncertain)
 		}, ledger.AnswerInDoubt},
-		{"granted", func(t *testing.T, r *Recorder, store ledger.Store, clock *ledgertest.Clock, res ledger.BeginResult) {
+		{"allowed", func(t *testing.T, r *Recorder, store ledger.Store, clock *ledgertest.Clock, res ledger.BeginResult) {
 			settle(t, r, res.Attempt.ID, ledger.OutcomeUncertain)
 			o := recorded(t, store, res.Operation.ID).Operation
-			need.Get(ledger.Allow(t.Context(), store, ledger.GrantRequest{ChangeID: ledger.NewID(), GrantID: ledger.NewID(), OperationID: o.ID, Version: o.Version,
+			need.Get(ledger.Allow(t.Context(), store, ledger.AllowRequest{ChangeID: ledger.NewID(), AllowID: ledger.NewID(), OperationID: o.ID, Version: o.Version,
 				Basis: ledger.BasisRiskAccepted, Sender: "pipeline", Actor: person, Reason: "rather twice", ExpiresAt: clock.Now().Add(100 * time.Hour)}))(t)
 		}, ledger.AnswerBegun},
 		{"in conflict", func(t *testing.T, r *Recorder, store ledger.Store, _ *ledgertest.Clock, res ledger.BeginResult) {

@@ -29,7 +29,7 @@ const (
 )
 
 // TakeOver records a request that was sent before. Nothing is ever sent: what the key
-// stands for already is left as it is, and a grant is not consumed. After a crash
+// stands for already is left as it is, and a permission is not consumed. After a crash
 // between begin and settle the same call ends what it began. With rehearse, nothing is
 // recorded. Errors: *NoKeyError, those of the store.
 func (r *Recorder) TakeOver(ctx context.Context, p Past, rehearse bool) (TakenOver, ledger.Operation, error) {

@@ -69,13 +69,13 @@ func TestI5_TakingOverUsesNoPermission(t *testing.T) {
 	takeOver(t, r, p, TakenKey)
 	need.Equal(t, need.Get(store.Read(t.Context(), ledger.Locator{ID: o.ID}))(t).Operation.Version, o.Version, "after a refusal")
 	doubt := settle(t, r, begin(t, r, Request{Kind: "mail", Key: "d", Input: p.Input}).Attempt.ID, ledger.OutcomeUncertain).After
-	_, err := ledger.Allow(t.Context(), store, ledger.GrantRequest{ChangeID: "c", GrantID: "g", OperationID: doubt.ID, Version: doubt.Version, Basis: ledger.BasisRiskAccepted,
+	_, err := ledger.Allow(t.Context(), store, ledger.AllowRequest{ChangeID: "c", AllowID: "g", OperationID: doubt.ID, Version: doubt.Version, Basis: ledger.BasisRiskAccepted,
 		Sender: "pipeline", Actor: ledger.Actor{Name: "maya", Terminal: true}, Reason: "now", ExpiresAt: clock.Now().Add(time.Hour)})
 	need.OK(t, err)
 	p.Key = "d"
 	takeOver(t, r, p, TakenKey)
 	rec := need.Get(store.Read(t.Context(), ledger.Locator{ID: doubt.ID}))(t)
-	need.That(t, rec.OpenGrant() != nil && len(rec.Attempts) == 1, "the permission is gone: %+v", rec.Grants)
+	need.That(t, rec.OpenAllowed() != nil && len(rec.Attempts) == 1, "the permission is gone: %+v", rec.Allowed)
 	p.Input = json.RawMessage(`{"to":"eve"}`)
 	takeOver(t, r, p, TakenReuse)
 }

@@ -27,7 +27,7 @@ func TestABackupIsWholeAndCanBeAdopted(t *testing.T) {
 			o = begin(t, s, withKey("keyed")).Operation
 		}
 		o = settleAs(t, s, o.LiveAttempt, ledger.OutcomeUncertain)
-		_ = need.Get(ledger.Allow(ctx, s, ledger.GrantRequest{ChangeID: ledger.NewID(), GrantID: ledger.NewID(), OperationID: o.ID, Version: o.Version, Basis: basis,
+		_ = need.Get(ledger.Allow(ctx, s, ledger.AllowRequest{ChangeID: ledger.NewID(), AllowID: ledger.NewID(), OperationID: o.ID, Version: o.Version, Basis: basis,
 			Sender: "pipeline", Reason: "must", Actor: ann, ExpiresAt: time.Now().Add(time.Hour)}))(t)
 	}
 	key := need.Get(s.DigestKey(ctx))(t)

@@ -49,7 +49,7 @@ func TestI1_AGoneLedgerAllowsNoSend(t *testing.T) {
 			need.OK(t, one(&tx{w: s.writer}, `SELECT state, version FROM op`, &there.State, &there.Version))
 			need.Must(t, there.State == ledger.Uncertain, "what was in flight is %s", there.State)
 			for sender, attempt := range map[string]string{"pipeline": "", "http": ledger.NewID()} {
-				_, err = ledger.Allow(ctx, s, ledger.GrantRequest{ChangeID: ledger.NewID(), GrantID: ledger.NewID(), AttemptID: attempt,
+				_, err = ledger.Allow(ctx, s, ledger.AllowRequest{ChangeID: ledger.NewID(), AllowID: ledger.NewID(), AttemptID: attempt,
 					OperationID: there.ID, Version: there.Version, Basis: ledger.BasisRiskAccepted, Sender: sender, Reason: "it must go",
 					Actor: ann, ExpiresAt: s.now().Add(1e12), Deadline: 1e10})
 				need.That(t, errors.Is(err, ledger.ErrGone), "allowed to the sender %s: %v", sender, err)

@@ -29,7 +29,7 @@ func guarded(t *testing.T) (*Store, *sql.DB, *clock) {
 	settleAs(t, s, "retired.1", ledger.OutcomeCommitted)
 	settleAs(t, s, "failed.1", ledger.OutcomeFailed)
 	o := settleAs(t, s, "allowed.1", ledger.OutcomeUncertain)
-	need.Get(ledger.Allow(ctx, s, ledger.GrantRequest{ChangeID: "grant-c", GrantID: "grant", OperationID: "allowed", Version: o.Version,
+	need.Get(ledger.Allow(ctx, s, ledger.AllowRequest{ChangeID: "permission-c", AllowID: "allow", OperationID: "allowed", Version: o.Version,
 		Basis: ledger.BasisRiskAccepted, Sender: "pipeline", Actor: ann, Reason: "must", ExpiresAt: c.Now().Add(time.Hour)}))(t)
 	db := rawDB(t, s.path)
 	need.Get(db.Exec(`UPDATE op SET live = 0 WHERE id = 'retired'`))(t)
@@ -117,7 +117,7 @@ func TestI12_AContradictedProofFreesNoKeyInSQL(t *testing.T) {
 		o = need.Get(ledger.Observe(ctx, s, ledger.Observation{ChangeID: id, Version: o.Version, Actor: billing, Settles: true,
 			Read: ledger.Read{ID: id, OperationID: o.ID, BeganAt: c.Now(), EndedAt: c.Now(), Verdict: v, Reason: "found", Found: i}}))(t).After
 	}
-	need.Must(t, o.State == ledger.Failed && o.Conflict == ledger.Contradiction, "%+v", o)
+	need.Must(t, o.State == ledger.Failed && o.Conflict == ledger.ConflictDisputed, "%+v", o)
 	again := `UPDATE op SET state = 'pending', attempt = 2, version = version + 1, changed_at = ?1, deadline_at = ?1 + 60000, change_id = 'again',
 		verb = 'begin', facts = NULL, payload = NULL, actor = 'eve', reason = 'again' WHERE id = ?2`
 	_, err := db.Exec(again, c.Now().UnixMilli(), o.ID)
@@ -182,7 +182,7 @@ func TestACheckProvesWhatFailedWithoutAProof(t *testing.T) {
 	need.Get(db.Exec(`INSERT INTO intent (id, kind, key, actor) VALUES ('o', 'k', 'k', 'nightly')`))(t)
 	need.Get(db.Exec(`INSERT INTO settle (attempt, outcome, reason, actor) VALUES ('o.1', 'failed', 'exit 1', 'nightly')`))(t)
 	o := need.Get(s.Read(ctx, ledger.Locator{ID: "o"}))(t).Operation
-	o = need.Get(ledger.Allow(ctx, s, ledger.GrantRequest{ChangeID: "g", GrantID: "g", OperationID: "o", Version: o.Version, AttemptID: "again",
+	o = need.Get(ledger.Allow(ctx, s, ledger.AllowRequest{ChangeID: "g", AllowID: "g", OperationID: "o", Version: o.Version, AttemptID: "again",
 		Basis: ledger.BasisRiskAccepted, Sender: "pipeline", Actor: ann, Reason: "must", ExpiresAt: s.now().Add(time.Hour),
 		Deadline: time.Minute}))(t).After
 	o = settleAs(t, s, o.LiveAttempt, ledger.OutcomeUncertain)

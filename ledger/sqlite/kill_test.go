@@ -130,7 +130,7 @@ func allowOften(s *Store, id string, times int) (won int, err error) {
 		if err != nil {
 			return won, err
 		}
-		_, err = ledger.Allow(ctx, s, ledger.GrantRequest{ChangeID: ledger.NewID(), GrantID: ledger.NewID(), OperationID: id, Version: rec.Operation.Version,
+		_, err = ledger.Allow(ctx, s, ledger.AllowRequest{ChangeID: ledger.NewID(), AllowID: ledger.NewID(), OperationID: id, Version: rec.Operation.Version,
 			Basis: ledger.BasisRiskAccepted, Sender: "pipeline", Actor: ann, Reason: "the customer asked for it", ExpiresAt: rec.Now.Add(time.Hour)})
 		switch {
 		case err == nil:

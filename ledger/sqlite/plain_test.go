@@ -122,7 +122,7 @@ func TestI9_ASecondDoubtByAClockThatWasSetBack(t *testing.T) {
 	res := begin(t, s, func(r *ledger.BeginRequest) { r.Deadline = 3 * time.Hour })
 	c.Advance(2 * time.Hour)
 	o := settleAs(t, s, res.Attempt.ID, ledger.OutcomeUncertain)
-	need.Get(ledger.Allow(ctx, s, ledger.GrantRequest{ChangeID: "g-c", GrantID: "g", OperationID: o.ID, Version: o.Version, Basis: ledger.BasisRiskAccepted,
+	need.Get(ledger.Allow(ctx, s, ledger.AllowRequest{ChangeID: "g-c", AllowID: "g", OperationID: o.ID, Version: o.Version, Basis: ledger.BasisRiskAccepted,
 		Sender: "pipeline", Actor: ann, Reason: "must", ExpiresAt: c.Now().Add(9 * time.Hour)}))(t)
 	c.Advance(-time.Hour)
 	again := begin(t, s, func(r *ledger.BeginRequest) { r.Key, r.Fingerprint = o.Key, o.Fingerprint })

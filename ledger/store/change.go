@@ -85,21 +85,21 @@ func (l *loaded) known(tx Tx, changeID string, applied *ledger.Applied) error {
 	if err != nil || len(events) == 0 {
 		return err
 	}
-	var names struct{ Attempt, Grant string }
+	var names struct{ Attempt, Allow string }
 	_ = json.Unmarshal(events[0].Detail, &names) // other writers may put anything there
 	if a := l.rec.Attempt(names.Attempt); a != nil {
 		applied.Attempt = *a
 	}
-	for _, g := range l.rec.Grants {
-		if g.ID == names.Grant {
-			applied.Grant = g
+	for _, g := range l.rec.Allowed {
+		if g.ID == names.Allow {
+			applied.Allowed = g
 		}
 	}
 	return nil
 }
 
 func writesNothing(c ledger.Change) bool {
-	return c.Operation == nil && len(c.Attempts) == 0 && len(c.Grants) == 0 && c.Read == nil && c.Event == nil &&
+	return c.Operation == nil && len(c.Attempts) == 0 && len(c.Allowed) == 0 && c.Read == nil && c.Event == nil &&
 		c.RecheckAt.IsZero() && c.Pricing == nil
 }
 
@@ -121,7 +121,7 @@ func apply(tx Tx, l *loaded, changeID string, rule ledger.Rule, applied *ledger.
 		return c, err
 	}
 	w := &writing{tx: tx, c: c, id: changeID, now: l.rec.Now, was: l, is: l.row, before: l.state,
-		after: state{attempts: slices.Clone(l.attempts), reads: slices.Clone(l.reads), grants: slices.Clone(l.grants)}}
+		after: state{attempts: slices.Clone(l.attempts), reads: slices.Clone(l.reads), allowed: slices.Clone(l.allowed)}}
 	if c.Insert {
 		if err := w.room(); err != nil {
 			return c, err
@@ -137,8 +137,8 @@ func apply(tx Tx, l *loaded, changeID string, rule ledger.Rule, applied *ledger.
 	if len(c.Attempts) > 0 {
 		applied.Attempt = c.Attempts[len(c.Attempts)-1]
 	}
-	if len(c.Grants) > 0 {
-		applied.Grant = c.Grants[len(c.Grants)-1]
+	if len(c.Allowed) > 0 {
+		applied.Allowed = c.Allowed[len(c.Allowed)-1]
 	}
 	if w.price == w.was.price {
 		return c, nil
@@ -221,20 +221,20 @@ func (w *writing) gather() error {
 		w.is.unproven = max(0, w.is.unproven+mayHaveActed(a))
 		w.n = a.N
 	}
-	for _, g := range c.Grants {
-		if i := slices.IndexFunc(s.grants, func(h ledger.Grant) bool { return h.ID == g.ID }); i >= 0 {
-			s.grants[i] = g
+	for _, g := range c.Allowed {
+		if i := slices.IndexFunc(s.allowed, func(h ledger.Allowed) bool { return h.ID == g.ID }); i >= 0 {
+			s.allowed[i] = g
 		} else {
-			s.grants = append(s.grants, g)
+			s.allowed = append(s.allowed, g)
 		}
 	}
-	moves := len(c.Grants) > 0 || o.Version != w.was.o.Version
+	moves := len(c.Allowed) > 0 || o.Version != w.was.o.Version
 	if moves { // and a permission that only a column has is over
-		w.is.allowUntil, w.is.allowed = time.Time{}, time.Time{}
+		w.is.allowUntil, w.is.allowedAt = time.Time{}, time.Time{}
 	}
-	for _, g := range s.grants {
+	for _, g := range s.allowed {
 		if moves && g.ConsumedAt.IsZero() && g.VoidedAt.IsZero() {
-			w.is.allowUntil, w.is.allowed = g.ExpiresAt, g.CreatedAt
+			w.is.allowUntil, w.is.allowedAt = g.ExpiresAt, g.CreatedAt
 		}
 	}
 	if c.Read != nil {
@@ -260,7 +260,7 @@ func (w *writing) write() error {
 	}
 	w.before.changes(&w.after, w.says(moves), &facts, &payload)
 	switch {
-	case e == nil && w.c.Insert, e == nil && (moves || len(w.c.Grants) > 0):
+	case e == nil && w.c.Insert, e == nil && (moves || len(w.c.Allowed) > 0):
 		return errors.New("a change needs an event")
 	case e == nil:
 		if len(names) > 0 {

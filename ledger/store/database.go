@@ -55,10 +55,10 @@ func Adopted(tx Tx, actor ledger.Actor, why string) error {
 			o.Version++
 			c := ledger.Change{Operation: &o, Event: &ledger.Event{Verb: "adopt", Actor: actor, From: o.State, To: o.State,
 				Version: o.Version, Reason: "this is a copy, and the original may have used the permission"}}
-			for _, g := range rec.Grants {
+			for _, g := range rec.Allowed {
 				if g.ConsumedAt.IsZero() && g.VoidedAt.IsZero() {
 					g.VoidedAt, g.VoidReason = now, c.Event.Reason
-					c.Grants = append(c.Grants, g)
+					c.Allowed = append(c.Allowed, g)
 				}
 			}
 			return c, nil
@@ -124,8 +124,8 @@ func lets(tx Tx, rec *ledger.Record, c ledger.Change) error {
 		return nil
 	}
 	if slices.ContainsFunc(c.Attempts, func(a ledger.Attempt) bool { return rec.Attempt(a.ID) == nil }) ||
-		slices.ContainsFunc(c.Grants, func(g ledger.Grant) bool {
-			return !slices.ContainsFunc(rec.Grants, func(h ledger.Grant) bool { return h.ID == g.ID })
+		slices.ContainsFunc(c.Allowed, func(g ledger.Allowed) bool {
+			return !slices.ContainsFunc(rec.Allowed, func(h ledger.Allowed) bool { return h.ID == g.ID })
 		}) {
 		return gate.Lets()
 	}

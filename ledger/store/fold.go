@@ -13,12 +13,12 @@ import (
 )
 
 // state is what events are folded into: of the operation what has no column, and all of its
-// attempts, reads and grants, the oldest first.
+// attempts, reads and permissions, the oldest first.
 type state struct {
 	op       *ledger.Operation
 	attempts []ledger.Attempt
 	reads    []ledger.Read
-	grants   []ledger.Grant
+	allowed  []ledger.Allowed
 }
 
 // member is a field of a record, by its name in JSON.
@@ -33,7 +33,7 @@ var texts = map[reflect.Type]string{
 	reflect.TypeFor[ledger.Operation](): "input command request result session conflict_note acked_receipts claimed_receipts",
 	reflect.TypeFor[ledger.Attempt]():   "error receipt late_receipt result",
 	reflect.TypeFor[ledger.Read]():      "reason receipts evidence",
-	reflect.TypeFor[ledger.Grant]():     "reason void_reason",
+	reflect.TypeFor[ledger.Allowed]():   "reason void_reason",
 }
 
 // derived are the members that the place of a patch says, or others do.
@@ -41,7 +41,7 @@ var derived = map[reflect.Type]string{
 	reflect.TypeFor[ledger.Operation](): "state fact live_attempt moved", // and all that have a column
 	reflect.TypeFor[ledger.Attempt]():   "operation_id n",
 	reflect.TypeFor[ledger.Read]():      "operation_id",
-	reflect.TypeFor[ledger.Grant]():     "operation_id",
+	reflect.TypeFor[ledger.Allowed]():   "operation_id",
 }
 
 // hasColumn reports whether a field of an operation is a column of op.
@@ -319,7 +319,7 @@ const (
 	inOp       = "op"       // members of the operation
 	inAttempts = "attempts" // of other attempts, by their numbers
 	inReads    = "reads"    // of reads, by their ids
-	inGrants   = "grants"
+	inAllowed  = "allowed"
 	inRead     = "read" // one that was made, whole
 )
 
@@ -381,13 +381,13 @@ func (s *state) changes(to *state, e said, facts, payload *object) {
 		facts.put(inRead, f)
 		payload.put(inRead, p)
 	}
-	others(inGrants, len(to.grants), func(i int, f, p *object) string {
-		var was ledger.Grant
-		if i < len(s.grants) {
-			was = s.grants[i]
+	others(inAllowed, len(to.allowed), func(i int, f, p *object) string {
+		var was ledger.Allowed
+		if i < len(s.allowed) {
+			was = s.allowed[i]
 		}
-		differ(&was, &to.grants[i], f, p)
-		return to.grants[i].ID
+		differ(&was, &to.allowed[i], f, p)
+		return to.allowed[i].ID
 	})
 }
 
@@ -426,14 +426,14 @@ func (s *state) apply(e said, facts, payload object) {
 						patch(&s.reads[i], parse(f.raw), text)
 					}
 				}
-			case inGrants:
+			case inAllowed:
 				for _, f := range parse(f.raw) {
-					i := slices.IndexFunc(s.grants, func(g ledger.Grant) bool { return g.ID == f.name })
+					i := slices.IndexFunc(s.allowed, func(g ledger.Allowed) bool { return g.ID == f.name })
 					if i < 0 {
-						s.grants = append(s.grants, ledger.Grant{ID: f.name})
-						i = len(s.grants) - 1
+						s.allowed = append(s.allowed, ledger.Allowed{ID: f.name})
+						i = len(s.allowed) - 1
 					}
-					patch(&s.grants[i], parse(f.raw), text)
+					patch(&s.allowed[i], parse(f.raw), text)
 				}
 			}
 		}

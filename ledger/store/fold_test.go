@@ -93,7 +93,7 @@ func drawn[T any](rt *rapid.T) (v T) {
 func drawState(rt *rapid.T, was state) state {
 	o := drawn[ledger.Operation](rt)
 	s := state{op: &o, attempts: slices.Clone(was.attempts), reads: slices.Clone(was.reads),
-		grants: slices.Clone(was.grants)}
+		allowed: slices.Clone(was.allowed)}
 	o.ID, o.Kind, o.Key, o.Actor, o.CreatedAt = "o-1", "k", "key", "ann", at(1_790_000_000_000)
 	o.State = rapid.SampledFrom([]ledger.State{ledger.Pending, ledger.Committed, ledger.Failed, ledger.Uncertain,
 		ledger.Abandoned}).Draw(rt, "state")
@@ -101,8 +101,8 @@ func drawState(rt *rapid.T, was state) state {
 		o.Fact = rapid.SampledFrom([]ledger.State{ledger.Failed, ledger.Uncertain, ""}).Draw(rt, "fact")
 	}
 	o.Verdict = rapid.SampledFrom([]ledger.Verdict{"", ledger.Landed, ledger.Twice, ledger.Different, ledger.NotThere}).Draw(rt, "verdict")
-	o.Conflict = rapid.SampledFrom([]ledger.Conflict{"", ledger.Duplicate, ledger.PossibleDuplicate, ledger.DifferentConflict,
-		ledger.Contradiction}).Draw(rt, "conflict")
+	o.Conflict = rapid.SampledFrom([]ledger.Conflict{"", ledger.ConflictTwice, ledger.ConflictMaybeTwice, ledger.ConflictDifferent,
+		ledger.ConflictDisputed}).Draw(rt, "conflict")
 	o.Version, o.UpdatedAt, o.KeyLive, o.Gate = was.op.Version+1, at(1_790_000_001_000+was.op.Version), true, ""
 	o.Moved = "" // a prune says it, no change
 	for i := range s.attempts {
@@ -110,18 +110,18 @@ func drawState(rt *rapid.T, was state) state {
 		s.attempts[i] = drawn[ledger.Attempt](rt)
 		s.attempts[i].ID = id
 	}
-	for i := range s.grants {
-		id := s.grants[i].ID
-		s.grants[i] = drawn[ledger.Grant](rt)
-		s.grants[i].ID = id
+	for i := range s.allowed {
+		id := s.allowed[i].ID
+		s.allowed[i] = drawn[ledger.Allowed](rt)
+		s.allowed[i].ID = id
 	}
 	if len(s.attempts) == 0 || rapid.Bool().Draw(rt, "attempt") {
 		s.attempts = append(s.attempts, drawn[ledger.Attempt](rt))
 		s.attempts[len(s.attempts)-1].ID = "a-" + decimal(len(s.attempts))
 	}
-	if rapid.Bool().Draw(rt, "grant") {
-		s.grants = append(s.grants, drawn[ledger.Grant](rt))
-		s.grants[len(s.grants)-1].ID = "g-" + decimal(len(s.grants))
+	if rapid.Bool().Draw(rt, "allow") {
+		s.allowed = append(s.allowed, drawn[ledger.Allowed](rt))
+		s.allowed[len(s.allowed)-1].ID = "g-" + decimal(len(s.allowed))
 	}
 	if rapid.Bool().Draw(rt, "read") {
 		s.reads = append(s.reads, drawn[ledger.Read](rt))
@@ -138,8 +138,8 @@ func drawState(rt *rapid.T, was state) state {
 	for i := range s.reads {
 		s.reads[i].OperationID = o.ID
 	}
-	for i := range s.grants {
-		s.grants[i].OperationID = o.ID
+	for i := range s.allowed {
+		s.allowed[i].OperationID = o.ID
 	}
 	return s
 }
@@ -164,7 +164,7 @@ func TestARecordIsReadAsItWasWritten(t *testing.T) {
 			e := ledger.Event{ID: id, Verb: "change", Actor: ledger.Actor{Name: want.op.Actor, OSUser: "u"}, Reason: want.op.Reason,
 				Detail: drawn[json.RawMessage](rt)}
 			if _, err := s.Change(ctx, ledger.Locator{ID: want.op.ID}, id, func(*ledger.Record) (ledger.Change, error) {
-				c := ledger.Change{Operation: want.op, Insert: i == 0, Attempts: want.attempts, Grants: want.grants, Event: &e}
+				c := ledger.Change{Operation: want.op, Insert: i == 0, Attempts: want.attempts, Allowed: want.allowed, Event: &e}
 				if len(want.reads) > len(was.reads) {
 					c.Read = &want.reads[len(want.reads)-1]
 				}
@@ -173,9 +173,9 @@ func TestARecordIsReadAsItWasWritten(t *testing.T) {
 				rt.Fatalf("change %d: %v", i, err)
 			}
 			rec := need.Get(s.Read(ctx, ledger.Locator{ID: want.op.ID}))(rt)
-			slices.Reverse(rec.Grants)
+			slices.Reverse(rec.Allowed)
 			slices.Reverse(rec.Reads)
-			is := state{&rec.Operation, rec.Attempts, rec.Reads, rec.Grants}
+			is := state{&rec.Operation, rec.Attempts, rec.Reads, rec.Allowed}
 			if diff := cmp.Diff(want, is, cmp.AllowUnexported(state{}), cmpopts.EquateEmpty()); diff != "" {
 				rt.Fatalf("after change %d (-written +read):\n%s", i, diff)
 			}

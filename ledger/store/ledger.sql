@@ -40,7 +40,7 @@ CREATE TABLE op (   -- where an operation stands. The columns from change_id on 
   awaits       TEXT NOT NULL DEFAULT '',                  -- where the rest of the answer is to be asked for
   class        TEXT NOT NULL DEFAULT '',                  -- of the newest answer that did not come
   verdict      TEXT NOT NULL DEFAULT '' CHECK (verdict IN ('', 'landed', 'twice', 'different', 'not_there')),
-  conflict     TEXT NOT NULL DEFAULT '' CHECK (conflict IN ('', 'duplicate', 'possible_duplicate', 'different', 'contradiction')),
+  conflict     TEXT NOT NULL DEFAULT '' CHECK (conflict IN ('', 'maybe_twice', 'different', 'disputed', 'twice')),
   person_only  {int} NOT NULL DEFAULT 0 CHECK (person_only IN (0, 1)),
   by_answer    {int} NOT NULL DEFAULT 0 CHECK (by_answer IN (0, 1)),   -- committed by its own answer
   effects      {int} NOT NULL DEFAULT 0,
@@ -76,7 +76,7 @@ CREATE INDEX op_by_mark ON op (seq{covers mark}) WHERE mark <> '';
 CREATE INDEX op_by_answer ON op (kind, settled_at) WHERE state = 'committed' AND abandoned = 0 AND by_answer = 1 AND token_sent = 1;
 CREATE INDEX op_by_receipt ON op ((receipts ->> 0)) WHERE {text receipts} <> '[]';
 
-CREATE TABLE ev (   -- what happened. facts are what rules read: what the event changed of attempt n, and under op, attempts, grants and
+CREATE TABLE ev (   -- what happened. facts are what rules read: what the event changed of attempt n, and under op, attempts, allowed and
   -- read what it changed of these; they stay. payload is what people read, with the same members; it and reason can be emptied.
   seq      {number} PRIMARY KEY CHECK (seq > 0),
   op       {int} NOT NULL DEFAULT 0,                      -- op.seq; 0: the ledger itself
@@ -186,7 +186,7 @@ CREATE VIEW settle (   -- INSERT after the answer; attempt is the operation's id
 - an attempt is in flight only while the operation is pending, and that is not abandoned
   NEW.state = 'pending' AND (OLD.state <> 'pending' AND NEW.attempt = OLD.attempt OR NEW.abandoned = 1 OR NEW.unproven >= NEW.attempt)
 - a permission is a person's, and for the version that was seen: any other change takes it back
-  NEW.allow_until <> 0 AND NEW.version <> OLD.version AND (NEW.verb <> 'grant' OR NEW.machine <> 0)
+  NEW.allow_until <> 0 AND NEW.version <> OLD.version AND (NEW.verb <> 'allow' OR NEW.machine <> 0)
 - an earlier attempt of this operation is still unknown, so it cannot have failed as a whole: settle it as uncertain
   OLD.state = 'pending' AND NEW.state = 'failed' AND OLD.unproven > 0
 - what ends the attempt in flight says its outcome, in facts, and nothing else does
@@ -202,7 +202,7 @@ CREATE VIEW settle (   -- INSERT after the answer; attempt is the operation's id
 - what only a person settles stays that: person_only is never taken back
   NEW.person_only < OLD.person_only OR NEW.state = 'committed' AND OLD.state <> 'committed' AND NEW.person_only = 0
 - a name is given up once, and only by an operation that is committed, failed or abandoned, or whose input alone named it
-  NEW.live <> OLD.live AND (OLD.live = 0 OR NEW.state = 'pending' OR NEW.state = 'uncertain' AND NEW.abandoned = 0 AND NOT (OLD.state = 'pending' AND OLD.name LIKE 'input-%') OR NEW.conflict NOT IN ('', 'possible_duplicate') AND NEW.verb <> 'settle')
+  NEW.live <> OLD.live AND (OLD.live = 0 OR NEW.state = 'pending' OR NEW.state = 'uncertain' AND NEW.abandoned = 0 AND NOT (OLD.state = 'pending' AND OLD.name LIKE 'input-%') OR NEW.conflict NOT IN ('', 'maybe_twice') AND NEW.verb <> 'settle')
 @refuse op DELETE
 - operations are never deleted: indoubt prune moves what is settled to files
   1 = 1

@@ -327,7 +327,7 @@ func (s *Store) Needing(ctx context.Context, f ledger.Filter, now time.Time) (n 
 // compound gives is not worked out anew for each of the sums.
 func unsettledCounts(tx Tx, where string, args []any) (c ledger.Counts, err error) {
 	sums := ""
-	for _, of := range []string{"1 = 1", "conflict <> ''", "conflict = 'duplicate'", "by_word = 1"} {
+	for _, of := range []string{"1 = 1", "conflict <> ''", "conflict = 'twice'", "by_word = 1"} {
 		sums += " count(*) FILTER (WHERE tab = 'needs_you' AND " + of + "),"
 	}
 	for _, of := range []string{"by_word = 0", "by_word = 0 AND lane = 'not_landed'"} {

@@ -69,7 +69,7 @@ func (l *loaded) fate() ledger.Fate {
 		return ledger.FateLanded
 	case o.State == ledger.Abandoned:
 		return ledger.FateLeft
-	case slices.ContainsFunc(l.grants, func(g ledger.Grant) bool { return g.Open(l.rec.Now) }):
+	case slices.ContainsFunc(l.allowed, func(g ledger.Allowed) bool { return g.Open(l.rec.Now) }):
 		return ledger.FateOpen
 	case !o.Doubted && slices.ContainsFunc(l.attempts, func(a ledger.Attempt) bool { return a.Proof == ledger.Refused }):
 		return ledger.FateRefused
@@ -86,7 +86,7 @@ func (l *loaded) sum() ledger.Sum {
 		s.Unpriced = number(p.Unpriced())
 	}
 	s.Resent = number(o.AttemptCount > 1)
-	s.Doubled = number(o.Effects > 1 || o.Conflict == ledger.Duplicate)
+	s.Doubled = number(o.Effects > 1 || o.Conflict == ledger.ConflictTwice)
 	s.Unchecked = number(s.Resent == 1 && s.Doubled == 0 && o.State != ledger.Failed && o.CheckedAt(l.reads).IsZero())
 	return s
 }

@@ -153,8 +153,8 @@ func complete(tx Tx, all []*loaded, skip ledger.Parts, events string, args ...an
 		if a := l.rec.Attempt(l.o.LiveAttempt); a != nil {
 			a.DeadlineAt = l.o.DeadlineAt // a heartbeat moves it, and no event says so
 		}
-		l.rec.Grants = slices.Clone(l.grants)
-		slices.Reverse(l.rec.Grants)
+		l.rec.Allowed = slices.Clone(l.allowed)
+		slices.Reverse(l.rec.Allowed)
 		if skip&ledger.PartReads == 0 {
 			l.rec.Reads = slices.Clone(l.reads)
 			slices.Reverse(l.rec.Reads)

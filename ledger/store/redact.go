@@ -16,8 +16,8 @@ func (w *writing) erase() error {
 	for i := range s.reads {
 		s.reads[i] = s.reads[i].Without()
 	}
-	for i := range s.grants {
-		s.grants[i] = s.grants[i].Without()
+	for i := range s.allowed {
+		s.allowed[i] = s.allowed[i].Without()
 	}
 	var marks []string
 	for _, mark := range marksOf(w.is.mark) {

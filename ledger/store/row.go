@@ -16,17 +16,17 @@ type row struct {
 	seq int64
 	o   *ledger.Operation
 
-	n, abandoned        int
-	state               string
-	unproven            int
-	allowUntil, allowed time.Time
-	begun               time.Time
-	mark                string
-	moved               int64
-	policy              string
-	rank                float64
-	byWord              bool
-	personAt            time.Time
+	n, abandoned          int
+	state                 string
+	unproven              int
+	allowUntil, allowedAt time.Time
+	begun                 time.Time
+	mark                  string
+	moved                 int64
+	policy                string
+	rank                  float64
+	byWord                bool
+	personAt              time.Time
 }
 
 // column is a column of op and where it is in a row.
@@ -61,7 +61,7 @@ var columns = []column{
 	{"attempt", func(r *row) any { return &r.o.AttemptCount }},
 	{"unproven", func(r *row) any { return &r.unproven }},
 	{"allow_until", func(r *row) any { return &r.allowUntil }},
-	{"allowed_at", func(r *row) any { return &r.allowed }},
+	{"allowed_at", func(r *row) any { return &r.allowedAt }},
 	{"started_at", func(r *row) any { return &r.o.StartedAt }},
 	{"begun_at", func(r *row) any { return &r.begun }},
 	{"deadline_at", func(r *row) any { return &r.o.DeadlineAt }},
@@ -75,7 +75,7 @@ var columns = []column{
 	{"class", func(r *row) any { return &r.o.ErrorClass }},
 	{"verdict", func(r *row) any { return &r.o.Verdict }},
 	{"conflict", func(r *row) any { return &r.o.Conflict }},
-	{"person_only", func(r *row) any { return &r.o.HandsOff }},
+	{"person_only", func(r *row) any { return &r.o.PersonOnly }},
 	{"by_answer", func(r *row) any { return &r.o.ByAnswer }},
 	{"effects", func(r *row) any { return &r.o.Effects }},
 	{"receipts", func(r *row) any { return &r.o.Receipts }},
@@ -169,8 +169,8 @@ func (r *row) belongs(s *state) {
 	for i := range s.reads {
 		s.reads[i].OperationID = r.o.ID
 	}
-	for i := range s.grants {
-		s.grants[i].OperationID = r.o.ID
+	for i := range s.allowed {
+		s.allowed[i].OperationID = r.o.ID
 	}
 }
 

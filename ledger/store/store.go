@@ -6,11 +6,11 @@
 // # How a record is kept
 //
 // Where an operation stands is a row of op: every member of ledger.Operation that a guard, an
-// index or a list asks for is a column (row.go). All else, and all attempts, reads and grants, are
+// index or a list asks for is a column (row.go). All else, and all attempts, reads and permissions, are
 // folded from the operation's events in ev, oldest first (fold.go). An event holds what it changed,
 // and nothing that stays as it was:
 //
-//	facts    {"outcome": "uncertain", "op": {"hands": "maya"}, "grants": {"ID": {…}}, "read": {…}, "detail": {…}}
+//	facts    {"outcome": "uncertain", "op": {"hands": "maya"}, "allowed": {"ID": {…}}, "read": {…}, "detail": {…}}
 //	payload  {"error": "…", "op": {"result": …}, "read": {"evidence": …}, "detail": {…}}
 //
 // Names and values are the JSON of the ledger's own types. At the top are the members of the

@@ -37,7 +37,7 @@ func (s *script) payoutTwice() {
 	w.Run = "payouts-7"
 	s.lose(at, 7*time.Second, "billing", CommitAndHang, w)
 	s.decide(-35*time.Minute, "ana", ledger.VerbDeny, w, ledger.Decision{Reason: "not in dashboard"})
-	s.grant(-35*time.Minute+6*time.Second, "ana", w, ledger.BasisRiskAccepted, "supplier is waiting")
+	s.allow(-35*time.Minute+6*time.Second, "ana", w, ledger.BasisRiskAccepted, "supplier is waiting")
 	s.write(-35*time.Minute+11*time.Second, time.Second, "billing", w)
 	s.at(-26*time.Minute, func(ctx context.Context) error {
 		_, err := s.w.engine.ReadNow(ctx, w.ID)
@@ -86,7 +86,7 @@ func (s *script) unfetched() {
 		s.lose(at, 7*time.Second, "billing", HangBefore, w)
 		s.check(at + 8*time.Second)
 		s.check(at + 3*time.Minute)
-		s.grant(at+4*time.Minute, "maya", w, ledger.BasisProof, "proven, send it")
+		s.allow(at+4*time.Minute, "maya", w, ledger.BasisProof, "proven, send it")
 		if i == 1 {
 			s.w.fetched = w
 		}

@@ -190,14 +190,14 @@ func (s *script) decide(at time.Duration, who string, verb ledger.Verb, w wish, 
 	})
 }
 
-// grant lets a person hand one more attempt to the pipeline.
-func (s *script) grant(at time.Duration, who string, w wish, basis ledger.Basis, reason string) {
+// allow lets a person hand one more attempt to the pipeline.
+func (s *script) allow(at time.Duration, who string, w wish, basis ledger.Basis, reason string) {
 	s.at(at, func(ctx context.Context) error {
 		rec, err := s.w.store.Read(ctx, ledger.Locator{ID: w.ID})
 		if err != nil {
 			return err
 		}
-		_, err = ledger.Allow(ctx, s.w.store, ledger.GrantRequest{ChangeID: ledger.NewID(), GrantID: ledger.NewID(), OperationID: w.ID,
+		_, err = ledger.Allow(ctx, s.w.store, ledger.AllowRequest{ChangeID: ledger.NewID(), AllowID: ledger.NewID(), OperationID: w.ID,
 			Version: rec.Operation.Version, Basis: basis, Sender: "pipeline", Actor: person(who), Reason: reason,
 			ExpiresAt: s.w.now().Add(4 * time.Hour)})
 		return err

@@ -363,11 +363,11 @@ func (u *truth) neverWrong() {
 			wrong = "something else happened"
 		case o.State == ledger.Failed && len(made) > 0:
 			wrong = fmt.Sprintf("it happened %d times", len(made))
-		case o.Conflict == ledger.Duplicate && len(made) < 2:
+		case o.Conflict == ledger.ConflictTwice && len(made) < 2:
 			wrong = fmt.Sprintf("it happened %d times", len(made))
-		case o.Conflict == ledger.DifferentConflict && !w.other:
+		case o.Conflict == ledger.ConflictDifferent && !w.other:
 			wrong = "nothing else happened"
-		case o.Conflict == ledger.Contradiction:
+		case o.Conflict == ledger.ConflictDisputed:
 			wrong = "nothing disagrees"
 		case len(made) > 1 && !w.twice:
 			wrong = "it was sent again although it had landed"
@@ -415,15 +415,15 @@ func (u *truth) allSettled(tally func(kind string, rec ledger.Record)) (settled 
 		state, conflict := ledger.Committed, ledger.NoConflict
 		switch {
 		case w.other && !o.ByAnswer:
-			state, conflict = ledger.Uncertain, ledger.DifferentConflict
+			state, conflict = ledger.Uncertain, ledger.ConflictDifferent
 		case len(made) > 1:
-			conflict = ledger.Duplicate
+			conflict = ledger.ConflictTwice
 		case len(made) == 0 && (w.kind == "unbounded" || w.kind == "unseen") && o.Doubted:
 			state = ledger.Uncertain // nothing proves absence here
 		case len(made) == 0:
 			state = ledger.Failed
 		}
-		if o.State != state || o.Conflict != conflict || conflict == ledger.Duplicate && len(o.Receipts) != len(made) {
+		if o.State != state || o.Conflict != conflict || conflict == ledger.ConflictTwice && len(o.Receipts) != len(made) {
 			u.Fatalf("%s (%s), which happened %d times, is %s %q with receipts %v; it can be known to be %s %q\nread: %s",
 				w.kind, w.fault, len(made), o.State, o.Conflict, o.Receipts, state, conflict, reasons(rec))
 		}

@@ -79,11 +79,11 @@ func (u *wide) wrong(w *wideWish, rec ledger.Record) string {
 		return "it happened"
 	case o.State == ledger.Abandoned && w.word != ledger.VerbAbandon:
 		return "it was not abandoned"
-	case o.Conflict == ledger.Duplicate && h.made < 2 && !w.idempotent:
+	case o.Conflict == ledger.ConflictTwice && h.made < 2 && !w.idempotent:
 		return fmt.Sprintf("it happened %d times", h.made)
-	case o.Conflict == ledger.DifferentConflict && h.asked == h.made && !(w.touched && u.down.reuses):
+	case o.Conflict == ledger.ConflictDifferent && h.asked == h.made && !(w.touched && u.down.reuses):
 		return "nothing else happened"
-	case o.Conflict == ledger.Contradiction && w.words == 0 && !lied && !w.touched && h.made < 2: // of two, one may have been out of sight
+	case o.Conflict == ledger.ConflictDisputed && w.words == 0 && !lied && !w.touched && h.made < 2: // of two, one may have been out of sight
 		return "nothing disagrees: " + o.ConflictNote
 	case h.made > 1 && !w.twice && w.risks == 0 && !w.idempotent && !w.touched:
 		return "it was sent again without need"
@@ -119,8 +119,8 @@ func (u *wide) sentWithoutLeave(w *wideWish, rec ledger.Record) string {
 		case i == 0:
 		case a.Basis == "":
 			return fmt.Sprintf("attempt %d has no basis", a.N)
-		case a.Basis != ledger.BasisProof && a.GrantID == "":
-			return fmt.Sprintf("attempt %d has no grant", a.N)
+		case a.Basis != ledger.BasisProof && a.AllowID == "":
+			return fmt.Sprintf("attempt %d has no permission", a.N)
 		}
 	}
 	u.down.mu.Lock()
@@ -160,7 +160,7 @@ func (u *wide) known(w *wideWish) (ledger.State, ledger.Conflict, bool) {
 	switch {
 	case o.ByAnswer && h.made == 1:
 		return ledger.Committed, ledger.NoConflict, w.words == 0 && !w.touched && h.asked == 1 && o.AttemptCount == 1
-	case w.words > 0, w.touched, w.leftover, u.deleted, w.idempotent, o.AttemptCount != 1, o.HandsOff && o.State == ledger.Uncertain && o.Verdict != ledger.Different:
+	case w.words > 0, w.touched, w.leftover, u.deleted, w.idempotent, o.AttemptCount != 1, o.PersonOnly && o.State == ledger.Uncertain && o.Verdict != ledger.Different:
 		return "", "", false
 	case w.forgets && u.now().Sub(o.StartedAt) > wideForgets-wideLands-wideVisible:
 		return "", "", false
@@ -177,11 +177,11 @@ func (u *wide) known(w *wideWish) (ledger.State, ledger.Conflict, bool) {
 	case w.token == "", w.search == "blind-ref" && (u.down.match == "word" || u.down.deaf):
 		return "", "", false
 	case h.made == 1 && h.asked == 0 && w.same:
-		return ledger.Uncertain, ledger.DifferentConflict, w.paging != "offset" // there might be more
+		return ledger.Uncertain, ledger.ConflictDifferent, w.paging != "offset" // there might be more
 	case h.made == 1:
 		return ledger.Committed, ledger.NoConflict, true
 	case h.made > 1:
-		return ledger.Committed, ledger.Duplicate, true
+		return ledger.Committed, ledger.ConflictTwice, true
 	case !o.Doubted:
 		return ledger.Failed, ledger.NoConflict, true
 	case w.carries() && (u.down.deaf || u.down.match != "exact"):

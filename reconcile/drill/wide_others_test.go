@@ -70,7 +70,7 @@ func (u *wide) again(w *wideWish) {
 	if res.Did == reconcile.DidSend && res.Attempt.Basis == ledger.BasisRiskAccepted {
 		w.risks++
 	}
-	if res.Did == reconcile.DidGrant && odds(u.random, 2) {
+	if res.Did == reconcile.DidAllow && odds(u.random, 2) {
 		u.send(w, u.fate())
 	}
 }

@@ -84,7 +84,7 @@ func hasEverything(t *testing.T, w *World) {
 		need.That(t, lanes[lane] != 0, "nothing is in lane %s", lane)
 	}
 	for title, holds := range map[string]func(r ledger.Row) bool{
-		"payout 420.00 → acct_7Kd":       func(r ledger.Row) bool { return r.Conflict == ledger.Duplicate },
+		"payout 420.00 → acct_7Kd":       func(r ledger.Row) bool { return r.Conflict == ledger.ConflictTwice },
 		"charge cus_1QX 12,000.00":       func(r ledger.Row) bool { return r.LaneAt(now) == ledger.LaneDecide },
 		"deploy web 4.18.2 → prod":       func(r ledger.Row) bool { return r.Overtaken && r.State == ledger.Uncertain },
 		`post "v2.3 is out…"`:            func(r ledger.Row) bool { return r.LaneAt(now) == ledger.LaneDecide },
@@ -129,7 +129,7 @@ func tellsTheTruth(t *testing.T, w *World) {
 			}
 		}
 		switch {
-		case r.Conflict == ledger.Duplicate && n != 2,
+		case r.Conflict == ledger.ConflictTwice && n != 2,
 			r.Conflict == "" && r.State == ledger.Committed && n != 1,
 			r.State == ledger.Failed && n != 0:
 			t.Errorf("%s is %s (%s) with %d effects", r.Title, r.State, r.Conflict, n)

@@ -63,7 +63,7 @@ func TestWhatBecomesOfASend(t *testing.T) {
 		word string
 	}{
 		"landed":                     {came(reconcile.DidSend, op(ledger.Committed), nil), ledger.CameLanded, "ch_1"},
-		"twice":                      {came(reconcile.DidSend, ledger.Operation{State: ledger.Committed, Conflict: ledger.Duplicate, ConflictNote: "2 found"}, nil), ledger.CameTwice, "2 found"},
+		"twice":                      {came(reconcile.DidSend, ledger.Operation{State: ledger.Committed, Conflict: ledger.ConflictTwice, ConflictNote: "2 found"}, nil), ledger.CameTwice, "2 found"},
 		"did not land":               {came(reconcile.DidSend, op(ledger.Failed), nil), ledger.CameFailed, ""},
 		"no answer":                  {came(reconcile.DidSend, op(ledger.Uncertain), nil), ledger.CameUnclear, "no answer was recorded"},
 		"sent, and not written down": {came(reconcile.DidSend, op(ledger.Pending), errors.New("it was sent, but")), ledger.CameUnclear, "it was sent, but"},
@@ -71,7 +71,7 @@ func TestWhatBecomesOfASend(t *testing.T) {
 		"had landed":                 {came(reconcile.DidLand, op(ledger.Committed), nil), ledger.CameAlready, ""},
 		"a check settled it":         {came("", op(""), &ledger.MovedError{Actor: ledger.ActorChecks, State: ledger.Committed}), ledger.CameAlready, ""},
 		"a person settled it":        {came("", op(""), &ledger.MovedError{Actor: "sam", State: ledger.Committed}), ledger.CameMoved, ""},
-		"for its pipeline":           {came(reconcile.DidGrant, op(ledger.Failed), nil), ledger.CameAllowed, ""},
+		"for its pipeline":           {came(reconcile.DidAllow, op(ledger.Failed), nil), ledger.CameAllowed, ""},
 		"held":                       {came("", op(""), refuse("hold")), ledger.CameHeld, "why"},
 		"a twin":                     {came("", op(""), refuse("twin")), ledger.CameSkipped, "why"},
 		"its downstream wants time":  {came("", op(""), refuse("throttled")), ledger.CameHeld, "why"},
@@ -205,7 +205,7 @@ func (w *world) Retry(ctx context.Context, q reconcile.RetryRequest) (reconcile.
 	if a := rec.Attempt(attempt); a != nil {
 		return reconcile.RetryResult{Did: reconcile.DidSend, Operation: rec.Operation, Attempt: *a}, nil
 	}
-	applied, err := ledger.Allow(ctx, w.s, ledger.GrantRequest{ChangeID: q.ChangeID, GrantID: ledger.DeriveID(q.ChangeID, "grant"), OperationID: q.ID, Version: q.Version, Basis: q.Basis,
+	applied, err := ledger.Allow(ctx, w.s, ledger.AllowRequest{ChangeID: q.ChangeID, AllowID: ledger.DeriveID(q.ChangeID, "allow"), OperationID: q.ID, Version: q.Version, Basis: q.Basis,
 		Sender: "http", KeyWorks: true, Actor: q.Actor, Reason: q.Reason, ExpiresAt: w.clock.Now().Add(time.Hour), AttemptID: attempt, TokenSent: true, Deadline: 30 * time.Second})
 	if err != nil {
 		return reconcile.RetryResult{}, err

@@ -77,7 +77,7 @@ func Sent(res reconcile.RetryResult, err error) Outcome {
 		return Outcome{Came: ledger.CameSkipped, Word: res.Why + "; only a person settles this one"}
 	case res.Did == reconcile.DidLand:
 		return Outcome{Came: ledger.CameAlready}
-	case res.Did == reconcile.DidGrant:
+	case res.Did == reconcile.DidAllow:
 		return Outcome{Came: ledger.CameAllowed}
 	}
 	came, word := ledger.RunFate{Attempt: &res.Attempt, Conflict: o.Conflict, Note: o.ConflictNote}.Sent(ledger.Never)

@@ -72,7 +72,7 @@ type resultJSON struct {
 	OK     bool         `json:"ok"`
 	Effect string       `json:"effect,omitempty"`
 	Error  *errorJSON   `json:"error,omitempty"`
-	Did    string       `json:"did,omitempty"`  // retry: sent, landed_already, granted or refused
+	Did    string       `json:"did,omitempty"`  // retry: sent, landed_already, allowed or refused
 	Read   *ledger.Read `json:"read,omitempty"` // check, and retry where it checked first
 	Plan   *planJSON    `json:"plan,omitempty"` // retry
 

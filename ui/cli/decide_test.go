@@ -27,7 +27,7 @@ func TestDecidingVerbs(t *testing.T) {
 	b.want(0, "deny", b.at(2), "--reason", "their support says no")
 	b.want(0, "abandon", b.at(3), "--reason", "too late")
 	b.want(0, "confirm", b.at(4), "--receipt", "pi_4", "--receipt", "pi_5")
-	if o := b.rec(4).Operation; o.Conflict != ledger.Duplicate || o.Effects != 2 {
+	if o := b.rec(4).Operation; o.Conflict != ledger.ConflictTwice || o.Effects != 2 {
 		t.Errorf("two receipts: %+v", o)
 	}
 	b.want(2, "ack", b.at(4), "--reason", "refunded")

@@ -91,7 +91,7 @@ func TestI3_E2E_ManyBeginOneKey(t *testing.T) {
 	}
 }
 
-// A grant lets one more attempt begin, whoever comes for it.
+// a permission lets one more attempt begin, whoever comes for it.
 func TestI5_E2E_ManyFetchOneGrant(t *testing.T) {
 	s := newSite(t)
 	before, _, _ := strings.Cut(kinds, "    resend: here\n    answer:")

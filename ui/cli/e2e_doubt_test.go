@@ -201,8 +201,8 @@ func TestI12_E2E_UndoneIsForPeople(t *testing.T) {
 		"lane %s: only a person settles it now", after.Lane)
 }
 
-// A check that finds what a person said is not there raises a contradiction and
-// changes nothing; after that automation keeps its hands off.
+// A check that finds what a person said is not there raises a conflict and
+// changes nothing; after that only a person settles it.
 func TestI9_E2E_AContradictionIsShownAndLeftAlone(t *testing.T) {
 	s := newSite(t)
 	op := s.doubtful("charge", "k1", chargeInput, "--token-sent")
@@ -211,7 +211,7 @@ func TestI9_E2E_AContradictionIsShownAndLeftAlone(t *testing.T) {
 	s.do("check", op.ID)
 	after := s.show(op.ID)
 	s.wantState(after, "failed")
-	if deref(after.Conflict) != "contradiction" || after.Lane != "conflict" {
+	if deref(after.Conflict) != "disputed" || after.Lane != "conflict" {
 		t.Errorf("conflict %q, lane %s", deref(after.Conflict), after.Lane)
 	}
 	s.do("check")

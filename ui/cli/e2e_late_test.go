@@ -30,7 +30,7 @@ func TestI9_E2E_AStoppedPipelineReportsLate(t *testing.T) {
 }
 
 // A pipeline that is stopped and reports late that it failed, after a check had
-// found the effect: kept, and shown as a contradiction.
+// found the effect: kept, and shown as disputed.
 func TestI9_E2E_LateDisagreementIsShown(t *testing.T) {
 	s := newSite(t)
 	op := s.doubtful("charge", "k1", chargeInput, "--token-sent")

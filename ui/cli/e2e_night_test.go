@@ -267,7 +267,7 @@ func (s *site) sound() {
 		"attempts": `SELECT o.id FROM op o WHERE o.attempt <> (SELECT count(*) FROM ev e WHERE e.op = o.seq AND e.verb IN ('begin', 'retry'))
 			OR o.attempt - (o.state = 'pending') <> (SELECT count(*) FROM ev e WHERE e.op = o.seq AND e.outcome <> '')`,
 		"permissions": `SELECT o.id FROM op o JOIN ev r ON r.op = o.seq AND r.verb = 'retry' AND r.facts ->> 'basis' = ''
-			WHERE NOT EXISTS (SELECT 1 FROM ev g WHERE g.op = o.seq AND g.verb = 'grant' AND g.machine = 0 AND g.seq < r.seq)
+			WHERE NOT EXISTS (SELECT 1 FROM ev g WHERE g.op = o.seq AND g.verb = 'allow' AND g.machine = 0 AND g.seq < r.seq)
 			AND EXISTS (SELECT 1 FROM ev e WHERE e.op = o.seq AND e.seq < r.seq AND e.outcome <> '' AND coalesce(e.facts ->> 'proof', '') = '')`,
 		"the history": `SELECT op FROM (SELECT op, before, state, version, lag(state, 1, '') OVER w AS was, lag(version, 1, 0) OVER w AS had
 			FROM ev WHERE op <> 0 WINDOW w AS (PARTITION BY op ORDER BY seq)) WHERE before <> was OR version < had`,

@@ -49,7 +49,7 @@ func unsafeBytes(out string) string {
 	return ""
 }
 
-// ids are the columns that name operations, attempts, grants and outages.
+// ids are the columns that name operations, attempts, permissions and outages.
 var ids = strings.Fields(`op.id outage.id`)
 
 // ofAnotherForm are the text columns that hold one of a few words, or by which the
@@ -152,7 +152,7 @@ func spoilt(name string, v any) any {
 		}
 	case string:
 		_, err := time.Parse(time.RFC3339Nano, v)
-		if err == nil || strings.HasSuffix(name, "id") || slices.Contains(strings.Fields("outcome late_outcome proof basis verdict cause tree gone scope attempt grant"), name) {
+		if err == nil || strings.HasSuffix(name, "id") || slices.Contains(strings.Fields("outcome late_outcome proof basis verdict cause tree gone scope attempt allow"), name) {
 			return v
 		}
 		return hostile
@@ -235,7 +235,7 @@ func (b *bench) hostileLedger() {
 	execSQL(b.T, b.ledger, `UPDATE op SET mark = char(10) || 'm' || char(10) WHERE id = '`+id(6)+`'`)
 	execSQL(b.T, b.ledger, fmt.Sprintf(`INSERT INTO lead VALUES ('ledger', 'engine', 2, %[1]d, %[1]d)`, b.now.UnixMilli()))
 	b.read(7, ledger.Read{Verdict: ledger.CannotTell, Reason: "why"})
-	need.Get(ledger.Allow(b.Context(), b.open(), ledger.GrantRequest{ChangeID: ledger.NewID(), GrantID: ledger.NewID(), OperationID: id(9),
+	need.Get(ledger.Allow(b.Context(), b.open(), ledger.AllowRequest{ChangeID: ledger.NewID(), AllowID: ledger.NewID(), OperationID: id(9),
 		Version: b.rec(9).Operation.Version, Basis: ledger.BasisRiskAccepted, Sender: "pipeline", Reason: "r", ExpiresAt: b.now.Add(time.Hour),
 		Actor: ledger.Actor{Name: "eve", Terminal: true}}))(b)
 	b.store.Close()

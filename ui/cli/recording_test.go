@@ -98,7 +98,7 @@ func TestSettleIsRepeatable(t *testing.T) {
 		t.Errorf("the same again: %s", a.Effect)
 	}
 	b.json(0, "settle", attempt, "--outcome", "committed", "--receipt", "r2")
-	need.Equal(t, b.rec(1).Operation.Conflict, ledger.Duplicate, "two receipts from one attempt")
+	need.Equal(t, b.rec(1).Operation.Conflict, ledger.ConflictTwice, "two receipts from one attempt")
 }
 
 func TestBeginReadsItsInput(t *testing.T) {

@@ -51,7 +51,7 @@ func TestLogOfAnOutage(t *testing.T) {
 		t.Errorf("the outage of an event has no title: %s", out)
 	}
 	page := string(need.Get(os.ReadFile("../../ledger/README.md"))(t))
-	for _, verb := range []string{"begin", "settle", "expire", "late", "read", "confirm", "deny", "grant", "void", "retry", "wait", "tree", "abandon", "ack",
+	for _, verb := range []string{"begin", "settle", "expire", "late", "read", "confirm", "deny", "allow", "void", "retry", "wait", "tree", "abandon", "ack",
 		"park", "undo", "note", "hold", "release", "adopt", "failover", "clock", "home", ledger.NoticeTold, ledger.PolicyApplied, "run",
 		ledger.VerbRunOver, "left_out", "set", "redact", ledger.OutageOpened, ledger.OutageOver, ledger.OutageNoted, ledger.OutageTaken} {
 		need.Contains(t, page, "`"+verb+"`")

@@ -198,7 +198,7 @@ func retried(ctx context.Context, run *decisionRun, id string, plan reconcile.Pl
 		wrong("in_doubt", "nothing was sent: "+did.Why+". Only a person settles this one", "look at it, then: indoubt confirm "+id)
 	case did.Did == reconcile.DidLand:
 		out.line = safe.Say("%s: landed already, nothing was sent. %s", id, did.Why)
-	case did.Did == reconcile.DidGrant:
+	case did.Did == reconcile.DidAllow:
 		out.line = safe.Say("%s: one send is allowed and waits for %s", id, ticket.Source(o.Source))
 		if plan.Back != "" {
 			out.line = safe.Say("%s; it cannot be sent from here: %s", out.line, safe.Of(plan.Back))

@@ -163,7 +163,7 @@ func TestI10_ARepeatTellsOfWhatTheKilledCommandHadSent(t *testing.T) {
 	need.OK(t, err)
 	change := run.ChangeID(item)
 	attempt := ledger.DeriveID(change, "attempt")
-	need.Get(ledger.Allow(ctx, b.open(), ledger.GrantRequest{ChangeID: change, GrantID: ledger.DeriveID(change, "grant"), OperationID: o.ID, Version: o.Version, Basis: ledger.BasisKeySafe,
+	need.Get(ledger.Allow(ctx, b.open(), ledger.AllowRequest{ChangeID: change, AllowID: ledger.DeriveID(change, "allow"), OperationID: o.ID, Version: o.Version, Basis: ledger.BasisKeySafe,
 		Sender: "http", KeyWorks: true, Actor: run.Actor, Reason: "outage over", ExpiresAt: b.now.Add(time.Hour), AttemptID: attempt, TokenSent: true, Deadline: time.Minute}))(t)
 	need.Get(ledger.Settle(ctx, b.open(), ledger.SettleRequest{ChangeID: "s", AttemptID: attempt, Outcome: ledger.OutcomeUncertain, Error: "lost", Status: -1, Actor: run.Actor}))(t)
 	b.json(6, "retry", seen, "--reason", "outage over", "--idempotency-key", "R1")
@@ -260,7 +260,7 @@ func TestI5_ARetryOfWhatWasOvertakenIsARisk(t *testing.T) {
 	for _, want := range []string{"RETRY WITHOUT PROOF", "NOT ALONE", "a later operation on the same target landed", "OVERTAKEN BY", "Type 24000"} {
 		need.That(t, strings.Contains(out, want), "%q is missing:\n%s", want, out)
 	}
-	if o := b.rec(1).Operation; o.State != ledger.Committed || o.Conflict != ledger.PossibleDuplicate {
+	if o := b.rec(1).Operation; o.State != ledger.Committed || o.Conflict != ledger.ConflictMaybeTwice {
 		t.Errorf("%s, conflict %q", o.State, o.Conflict)
 	}
 }
@@ -407,11 +407,11 @@ func TestARetryForAPipelineIsAllowedAndWaits(t *testing.T) {
 	b, s := newShopBench(t)
 	b.doubt(1, "handed", plain)
 	a := b.json(0, "retry", b.at(1))
-	need.That(t, strings.Contains(string(a.Data), `"did":"granted"`) && strings.Contains(string(a.Data), `"lane":"unfetched"`), "%s", a.Data)
+	need.That(t, strings.Contains(string(a.Data), `"did":"allowed"`) && strings.Contains(string(a.Data), `"lane":"unfetched"`), "%s", a.Data)
 	if _, sends := s.effects(); sends != 0 {
 		t.Error("it was sent from here")
 	}
-	need.Contains(t, string(b.json(0, "show", id(1)).Data), `"verb":"grant"`)
+	need.Contains(t, string(b.json(0, "show", id(1)).Data), `"verb":"allow"`)
 }
 
 func TestCheckNowAndOnce(t *testing.T) {

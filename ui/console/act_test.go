@@ -80,7 +80,7 @@ func TestConfirmWithTwoReceiptsIsTwice(t *testing.T) {
 	b := nightBench(t, 80, 24).cursorOn(2).keys("C")
 	b.send(tea.PasteMsg{Content: "ch_1,\nch_2\n"})
 	b.keys("tab", "tab", "enter")
-	if o := b.op(id(2)); o.Conflict != ledger.Duplicate || len(o.Receipts) != 2 {
+	if o := b.op(id(2)); o.Conflict != ledger.ConflictTwice || len(o.Receipts) != 2 {
 		t.Fatalf("%+v", o)
 	}
 	b.shows("recorded as landed 2 times")
@@ -151,7 +151,7 @@ func TestAbandonDealtWithParkNoteUndoHold(t *testing.T) {
 		t.Fatalf("%+v", e)
 	}
 	b.cursorOn(4).keys("U").text("not sure").keys("tab", "enter")
-	if o := b.op(id(4)); o.State != ledger.Uncertain || !o.HandsOff {
+	if o := b.op(id(4)); o.State != ledger.Uncertain || !o.PersonOnly {
 		t.Fatalf("%+v", o)
 	}
 	b.cursorOn(5).keys("a").shows("choose: kind x.post, everything").keys("esc")
@@ -554,7 +554,7 @@ func TestAnOutageIsHeldByItsScope(t *testing.T) {
 func TestABulkDialogSaysWhatItDoes(t *testing.T) {
 	o := nightOptions()
 	r := o.Store.(*memory).record(4)
-	r.Grants = []ledger.Grant{{ID: "g", OperationID: id(4), Version: 2, Actor: "maya", Basis: ledger.BasisProof, CreatedAt: night.Add(-15 * time.Minute), ExpiresAt: night.Add(time.Hour)}}
+	r.Allowed = []ledger.Allowed{{ID: "g", OperationID: id(4), Version: 2, Actor: "maya", Basis: ledger.BasisProof, CreatedAt: night.Add(-15 * time.Minute), ExpiresAt: night.Add(time.Hour)}}
 	o.Store.(*memory).put(r)
 	b := newBench(t, 80, 30, o).judged(nightFacts).cursorOn(4)
 	b.keys("a").shows("leaves a remark; changes nothing else").keys("esc")

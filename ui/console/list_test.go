@@ -352,7 +352,7 @@ func TestI11_HostileTextReachesNoScreen(t *testing.T) {
 		for _, p := range payloads {
 			r := doubt(2, "k"+p, "t"+p, "s"+p, "02:15:02", "02:15:32", ledger.ErrorClass(p), 0.5, ledger.Cost{Value: 5, Word: p}, amount(12))
 			r.Operation.Key, r.Operation.Token, r.Operation.Target, r.Operation.Reason, r.Operation.Actor = p, p, p, p, p
-			r.Operation.Receipts, r.Operation.ConflictNote, r.Operation.Conflict = []string{p}, p, ledger.DifferentConflict
+			r.Operation.Receipts, r.Operation.ConflictNote, r.Operation.Conflict = []string{p}, p, ledger.ConflictDifferent
 			r.Operation.Input = ledger.EncodeJSON(map[string]string{"a": p})
 			r.Attempts[0].Error, r.Attempts[0].Actor, r.Attempts[0].Sender = p, p, p
 			r.Reads = []ledger.Read{{ID: p, Verdict: ledger.CannotTell, Reason: p, Receipts: []string{p}, Evidence: ledger.EncodeJSON(map[string]string{"id": p, "status": p})}}

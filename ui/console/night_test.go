@@ -63,7 +63,7 @@ func tonight(s *memory) *memory {
 
 func fillNight(s *memory) {
 	twice := doubt(1, "bank.payout", "payout 420.00 → acct_7Kd", "billing", "02:25:07", "02:25:37", ledger.ClassTimeout, 1, amount(420), amount(420))
-	twice.Operation.State, twice.Operation.Verdict, twice.Operation.Conflict = ledger.Committed, ledger.Twice, ledger.Duplicate
+	twice.Operation.State, twice.Operation.Verdict, twice.Operation.Conflict = ledger.Committed, ledger.Twice, ledger.ConflictTwice
 	twice.Operation.ConflictNote, twice.Operation.Effects, twice.Operation.Receipts = "a check found two", 2, []string{"po_81", "po_97"}
 	twice.Operation.UpdatedAt, twice.Operation.Version, twice.Operation.AttemptCount = at("02:40:10"), 6, 2
 	twice.Operation.Actor, twice.Operation.Reason = "checks", "found two"

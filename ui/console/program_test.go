@@ -254,9 +254,9 @@ func (e *planner) Plan(ctx context.Context, id string) (reconcile.Plan, error) {
 }
 
 func (e *planner) Retry(ctx context.Context, q reconcile.RetryRequest) (reconcile.RetryResult, error) {
-	a, err := ledger.Allow(ctx, e.store, ledger.GrantRequest{ChangeID: q.ChangeID, GrantID: ledger.NewID(), OperationID: q.ID, Version: q.Version, Basis: q.Basis,
+	a, err := ledger.Allow(ctx, e.store, ledger.AllowRequest{ChangeID: q.ChangeID, AllowID: ledger.NewID(), OperationID: q.ID, Version: q.Version, Basis: q.Basis,
 		Sender: "pipeline", Actor: q.Actor, Reason: q.Reason, ExpiresAt: time.Now().Add(time.Hour)})
-	return reconcile.RetryResult{Did: reconcile.DidGrant, Operation: a.After}, err
+	return reconcile.RetryResult{Did: reconcile.DidAllow, Operation: a.After}, err
 }
 
 func TestProgramConfirms(t *testing.T) {
@@ -290,8 +290,8 @@ func TestProgramAllowsARetryAtOwnRisk(t *testing.T) {
 		term.keys("they asked", "tab", "24000", "tab", "enter")
 		term.wait("one send allowed, waiting for its pipeline")
 		rec := need.Get(w.store.Read(t.Context(), ledger.Locator{ID: id}))(t)
-		if g := rec.OpenGrant(); g == nil || g.Actor != "maya" || g.Reason != "they asked" {
-			t.Fatalf("%+v", rec.Grants)
+		if g := rec.OpenAllowed(); g == nil || g.Actor != "maya" || g.Reason != "they asked" {
+			t.Fatalf("%+v", rec.Allowed)
 		}
 	})
 }

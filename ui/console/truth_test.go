@@ -85,7 +85,7 @@ func TestTheArithmeticIsNeverCutOff(t *testing.T) {
 func thrice() ledger.Record {
 	r := doubt(20, "bank.payout", "payout 78.00", "billing", "02:25:07", "02:25:37", ledger.ClassTimeout, 1, amount(78), amount(78))
 	o := &r.Operation
-	o.State, o.Verdict, o.Conflict, o.ConflictNote = ledger.Committed, ledger.Twice, ledger.Duplicate, "a check found three"
+	o.State, o.Verdict, o.Conflict, o.ConflictNote = ledger.Committed, ledger.Twice, ledger.ConflictTwice, "a check found three"
 	o.Effects, o.Receipts = 3, []string{"po_first_of_all_the_payouts_0123456789abcdef", "po_2", "po_3"}
 	r.Reads = []ledger.Read{{ID: "r", BeganAt: at("02:40:09"), EndedAt: at("02:40:10"), Verdict: ledger.Twice, Found: 3, Receipts: o.Receipts,
 		Evidence: json.RawMessage(`{"data":[{"id":"po_first_of_all_the_payouts_0123456789abcdef","status":"paid"},{"id":"po_2","status":"pending"},{"id":"po_3","status":"returned"}]}`)}}
@@ -118,7 +118,7 @@ func TestEveryEffectIsToldFromTheOthers(t *testing.T) {
 func TestAMismatchShowsWhatWasAskedAndWhatWasFound(t *testing.T) {
 	r := doubt(20, "bank.payout", "payout 79.00", "billing", "02:25:07", "02:25:37", ledger.ClassTimeout, 1, amount(158), amount(79))
 	r.Operation.Input = json.RawMessage(`{"amount":79,"customer":"cus_1","note":"n"}`)
-	r.Operation.Conflict, r.Operation.ConflictNote, r.Operation.Verdict = ledger.DifferentConflict, "found one, but it is not what was asked", ledger.Different
+	r.Operation.Conflict, r.Operation.ConflictNote, r.Operation.Verdict = ledger.ConflictDifferent, "found one, but it is not what was asked", ledger.Different
 	r.Reads = []ledger.Read{{ID: "r", BeganAt: at("02:40:09"), EndedAt: at("02:40:10"), Verdict: ledger.Different, Found: 1, Receipts: []string{"ch_7"},
 		Evidence: json.RawMessage(`{"effects":[{"receipt":"ch_7","same":false,"value":{"id":"ch_7","amount":80,"customer":"cus_1"}}]}`)}}
 	nightWith(t, 80, 24, r).shows("found one, but it is not what was asked").hides("it landed")
@@ -128,7 +128,7 @@ func TestAMismatchShowsWhatWasAskedAndWhatWasFound(t *testing.T) {
 func TestAContradictionShowsWhatWasRecordedAndWhatWasFound(t *testing.T) {
 	r := doubt(20, "bank.payout", "payout 321.00", "billing", "02:25:07", "02:25:37", ledger.ClassTimeout, 1, amount(642), amount(321))
 	o := &r.Operation
-	o.State, o.Conflict, o.ConflictNote = ledger.Failed, ledger.Contradiction, "recorded as failed by ana (not in the dashboard), but a later check found it"
+	o.State, o.Conflict, o.ConflictNote = ledger.Failed, ledger.ConflictDisputed, "recorded as failed by ana (not in the dashboard), but a later check found it"
 	o.Actor, o.Reason, o.Receipts = "checks", "found ch_8", []string{"ch_8"}
 	r.Reads = []ledger.Read{{ID: "r", BeganAt: at("02:40:09"), EndedAt: at("02:40:10"), Verdict: ledger.Landed, Found: 1, Receipts: []string{"ch_8"}, Reason: "1 matched"}}
 	opts := nightOptions()
@@ -241,7 +241,7 @@ func TestARetryAgainstAConflictOrAWordSaysSo(t *testing.T) {
 	}
 	ask(func(*ledger.Record) {}).shows("only said, by ana")
 	ask(func(r *ledger.Record) {
-		r.Operation.Conflict, r.Operation.ConflictNote = ledger.Contradiction, "recorded as failed by ana, but a later check found it"
+		r.Operation.Conflict, r.Operation.ConflictNote = ledger.ConflictDisputed, "recorded as failed by ana, but a later check found it"
 	}).shows("IN CONFLICT", "a later check found it")
 }
 
@@ -273,9 +273,9 @@ func TestARiskIsTakenByWhoAllowedIt(t *testing.T) {
 	r := doubt(20, "legacy.charge", "charge cus_1QX", "billing", "02:15:02", "02:15:32", ledger.ClassTimeout, 0.5, amount(24000), amount(12000))
 	r.Attempts = append(r.Attempts, ledger.Attempt{ID: "second", N: 2, Sender: "pipeline", Actor: "billing", Basis: ledger.BasisRiskAccepted, StartedAt: at("02:20:00"), EndedAt: at("02:20:01"), Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassTimeout})
 	r.Operation.AttemptCount = 2
-	r.Grants = []ledger.Grant{{ID: "g", Actor: "ana", Basis: ledger.BasisRiskAccepted, AttemptID: "second"}}
+	r.Allowed = []ledger.Allowed{{ID: "g", Actor: "ana", Basis: ledger.BasisRiskAccepted, AttemptID: "second"}}
 	nightWith(t, 160, 60, r).shows("risk taken by ana").hides("risk taken by billing")
-	r.Grants = nil // not known who: not the one that sent
+	r.Allowed = nil // not known who: not the one that sent
 	nightWith(t, 160, 60, r).shows("without proof").hides("risk taken by billing")
 }
 

@@ -74,7 +74,7 @@ func (t Ticket) HowTo() []safe.Text {
 		switch {
 		case t.State() == ledger.Pending:
 			return nil
-		case t.Record.OpenGrant() != nil:
+		case t.Record.OpenAllowed() != nil:
 			return []safe.Text{say("it may send once when it asks next; a decision here before takes that back")}
 		}
 		return []safe.Text{say("checks go on by themselves; deciding now would be a guess")}
@@ -137,7 +137,7 @@ func (t Ticket) Clocks() (texts []safe.Text, ticks bool) {
 	default:
 		texts = append(texts, c.key())
 	}
-	if g := t.Record.OpenGrant(); g != nil {
+	if g := t.Record.OpenAllowed(); g != nil {
 		texts = append(texts, safe.Say("one send allowed, waiting for %s, %s left", t.Pipeline(), in(g.ExpiresAt)))
 	}
 	return texts, ticks
@@ -173,7 +173,7 @@ func (c clocks) checks() (out []safe.Text) {
 		out = append(out, safe.Say("proof in %s", c.in(f.ProofAt)))
 	case f.ProofPossible:
 		out = append(out, safe.Say("proof: from the next check on"))
-	case c.Row.HandsOff:
+	case c.Row.PersonOnly:
 		out = append(out, safe.Say("proof: none, only a person settles it"))
 	default:
 		out = append(out, safe.Say("proof: impossible, the policy states no times"))

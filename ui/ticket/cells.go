@@ -13,13 +13,13 @@ import (
 func (t Ticket) Landed() (safe.Text, Tone) {
 	say := safe.Say
 	switch t.Row.Conflict {
-	case ledger.Duplicate:
+	case ledger.ConflictTwice:
 		return say("TWICE"), Bad
-	case ledger.PossibleDuplicate:
+	case ledger.ConflictMaybeTwice:
 		return say("TWICE?"), Bad
-	case ledger.DifferentConflict:
+	case ledger.ConflictDifferent:
 		return say("OTHER"), Bad
-	case ledger.Contradiction:
+	case ledger.ConflictDisputed:
 		return say("DISPUTED"), Bad
 	}
 	switch state := t.State(); cmp.Or(t.Row.Fact, state) {

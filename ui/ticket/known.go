@@ -32,7 +32,7 @@ func (t Ticket) Known() (safe.Text, Tone) {
 		return say("parked until %s%s", t.at(o.ParkedUntil), why), Plain
 	}
 	switch o.Conflict {
-	case ledger.Contradiction, ledger.PossibleDuplicate, ledger.DifferentConflict:
+	case ledger.ConflictDisputed, ledger.ConflictMaybeTwice, ledger.ConflictDifferent:
 		// What is recorded is just what is disputed.
 		return safe.Of(o.ConflictNote).Or(safe.Of(strings.ToLower(Conflict(o.Conflict)))), Bad
 	}
@@ -125,7 +125,7 @@ func Settled(t Ticket) (who, why string, at time.Time) {
 	aside := false // the newest change said nothing of it
 	for _, e := range slices.Backward(t.Events) {
 		if !aside && e.Reason == o.Reason && e.Actor.Name == o.Actor {
-			if aside = e.Verb == string(ledger.VerbPark) || e.Verb == "grant" || restored(e); !aside {
+			if aside = e.Verb == string(ledger.VerbPark) || e.Verb == "allow" || restored(e); !aside {
 				break
 			}
 		}

@@ -264,7 +264,7 @@ func (o Outage) Landed() []string {
 	}
 	for _, g := range o.Groups() {
 		switch {
-		case g.Name == ledger.Group(ledger.Duplicate):
+		case g.Name == ledger.Group(ledger.ConflictTwice):
 			return append(say("%s TWICE", ledger.Count(g.Sum.N)), "TWICE")
 		case g.Name == ledger.GroupProven:
 			no += g.Sum.N
@@ -316,25 +316,26 @@ var groups = func() map[ledger.Group]Group {
 		return Group{True: safe.Say(is), TrueShort: safe.Say(cmp.Or(isShort, is)), Do: safe.Say(do), DoShort: safe.Say(cmp.Or(doShort, do)), Key: key, Tone: tone}
 	}
 	return map[ledger.Group]Group{
-		ledger.Group(ledger.Duplicate):         group("happened twice", "", "cancel one, then D", "cancel one", "↵", Bad),
-		ledger.Group(ledger.PossibleDuplicate): group("may have happened twice", "maybe twice", "look, then D", "look, D", "↵", Bad),
-		ledger.Group(ledger.Contradiction):     group("a decision was wrong", "decided wrong", "D: say what is true", "press D", "↵", Bad),
-		ledger.Group(ledger.DifferentConflict): group("landed, but different", "landed, different", "look, then D", "look, D", "↵", Bad),
-		ledger.GroupProven:                     group("did not land", "", "send again: safe", "send again", "R", Sure),
-		ledger.GroupSaid:                       group("said not to have landed", "said not landed", "look, no proof", "look", "↵", Warn),
-		ledger.GroupElsewhere:                  group("there by another operation, or may be", "there by another?", "do NOT send: A ends it", "do NOT send", "↵", Bad),
-		ledger.GroupHeld:                       group("did not land, held by", "held by", "wait for the hold", "wait", "↵", Warn),
-		ledger.GroupRunning:                    group("its turn comes in a run of", "in a run of", "wait, p shows the run", "wait, p", "↵", Plain),
-		ledger.GroupOverdue:                    group("allowed, and not sent by", "not sent by", "look at its pipeline", "look", "↵", Warn),
-		ledger.GroupDecide:                     group("no check can tell", "", "as each row advises", "see rows", "↵", Warn),
-		ledger.GroupReading:                    group("cannot tell yet", "", "wait, checks go on", "wait", "↵", Plain),
-		ledger.GroupGranted:                    group("one send allowed, waits for", "waits for", "nothing, pipeline sends", "nothing", "↵", Plain),
-		ledger.GroupInFlight:                   group("being sent now", "", "wait", "", "↵", Plain),
-		ledger.GroupParked:                     group("parked by", "", "nothing for now", "nothing", "↵", Plain),
-		ledger.GroupLanded:                     group("landed", "", "nothing", "", "↵", Good),
-		ledger.GroupNeverSent:                  group("never sent", "", "nothing, pipeline knows", "nothing", "↵", Good),
-		ledger.GroupRefused:                    group("refused by the other side", "refused", "nothing, pipeline knows", "nothing", "↵", Good),
-		ledger.GroupLeft:                       group("left as it is, unknown", "left, unknown", "nothing", "", "↵", Good),
+		ledger.Group(ledger.ConflictTwice):      group("happened twice", "", "cancel one, then D", "cancel one", "↵", Bad),
+		ledger.Group(ledger.ConflictMaybeTwice): group("may have happened twice", "maybe twice", "look, then D", "look, D", "↵", Bad),
+		ledger.Group(ledger.ConflictDisputed):   group("a decision was wrong", "decided wrong", "D: say what is true", "press D", "↵", Bad),
+		ledger.Group(ledger.ConflictDifferent):  group("landed, but different", "landed, different", "look, then D", "look, D", "↵", Bad),
+		ledger.GroupProven:                      group("did not land", "", "send again: safe", "send again", "R", Sure),
+		ledger.GroupSaid:                        group("said not to have landed", "said not landed", "look, no proof", "look", "↵", Warn),
+		ledger.GroupElsewhere:                   group("there by another operation, or may be", "there by another?", "do NOT send: A ends it", "do NOT send", "↵", Bad),
+		ledger.GroupHeld:                        group("did not land, held by", "held by", "wait for the hold", "wait", "↵", Warn),
+		ledger.GroupRunning:                     group("its turn comes in a run of", "in a run of", "wait, p shows the run", "wait, p", "↵", Plain),
+		ledger.GroupOverdue:                     group("allowed, and not sent by", "not sent by", "look at its pipeline", "look", "↵", Warn),
+		ledger.GroupDecide:                      group("no check can tell", "", "as each row advises", "see rows", "↵", Warn),
+		ledger.GroupReading:                     group("cannot tell yet", "", "wait, checks go on", "wait", "↵", Plain),
+		ledger.GroupAllowed: group("one send allowed, waits for", "waits for", "nothing, pipeline sends", "nothing",
+			"↵", Plain),
+		ledger.GroupInFlight:  group("being sent now", "", "wait", "", "↵", Plain),
+		ledger.GroupParked:    group("parked by", "", "nothing for now", "nothing", "↵", Plain),
+		ledger.GroupLanded:    group("landed", "", "nothing", "", "↵", Good),
+		ledger.GroupNeverSent: group("never sent", "", "nothing, pipeline knows", "nothing", "↵", Good),
+		ledger.GroupRefused:   group("refused by the other side", "refused", "nothing, pipeline knows", "nothing", "↵", Good),
+		ledger.GroupLeft:      group("left as it is, unknown", "left, unknown", "nothing", "", "↵", Good),
 	}
 }()
 

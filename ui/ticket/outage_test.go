@@ -30,8 +30,8 @@ func TestOutage(t *testing.T) {
 			{Kind: "stripe.charge", Fate: ledger.FateNotLanded, Group: ledger.GroupHeld, By: "sam", Sum: ledger.Sum{N: 1, MissWords: 1}},
 			{Kind: "stripe.charge", Fate: ledger.FateNotLanded, Group: ledger.GroupParked, By: "sam", Sum: sum(3, 120)},
 			{Kind: "stripe.charge", Fate: ledger.FateNotLanded, Group: ledger.GroupParked, By: "vera", Sum: sum(3, 120)},
-			{Kind: "stripe.charge", Fate: ledger.FateOpen, Group: ledger.GroupGranted, By: "billing", Sum: ledger.Sum{N: 1, Unpriced: 1}},
-			{Kind: "stripe.charge", Fate: ledger.FateOpen, Group: ledger.Group(ledger.PossibleDuplicate), Sum: ledger.Sum{N: 1, Miss: 420, Resent: 1}},
+			{Kind: "stripe.charge", Fate: ledger.FateOpen, Group: ledger.GroupAllowed, By: "billing", Sum: ledger.Sum{N: 1, Unpriced: 1}},
+			{Kind: "stripe.charge", Fate: ledger.FateOpen, Group: ledger.Group(ledger.ConflictMaybeTwice), Sum: ledger.Sum{N: 1, Miss: 420, Resent: 1}},
 			{Fate: ledger.FateLanded, Group: ledger.GroupLanded, Sum: sum(131, 0)}, {Fate: ledger.FateNotLanded, Group: ledger.GroupNeverSent, Sum: sum(2, 0)}, {Fate: ledger.FateRefused, Group: ledger.GroupRefused, Sum: sum(7, 0)},
 		},
 		Elsewhere: []ledger.Landing{{Operation: "o9", Title: "charge INV-1187", Other: ledger.Relation{ID: "o10", Title: "charge INV-1187", State: ledger.Committed, Source: ledger.Source{Pipeline: "web"}, SettledAt: first.Add(45 * time.Minute)}}}}}

@@ -49,15 +49,15 @@ func (t Ticket) OnAverage() safe.Text {
 func (t Ticket) Loss() safe.Text {
 	o, a := &t.Record.Operation, t.Facts.Advice
 	switch {
-	case o.Conflict == ledger.Duplicate && o.Effects > 2:
+	case o.Conflict == ledger.ConflictTwice && o.Effects > 2:
 		return safe.Say("%s for each of %d too many, until it is taken back; indoubt does not take it back", FullCost(a.Duplicate), o.Effects-1)
-	case o.Conflict == ledger.Duplicate:
+	case o.Conflict == ledger.ConflictTwice:
 		return safe.Say("%s until one is taken back; indoubt does not take it back", FullCost(a.Duplicate))
-	case o.Conflict == ledger.PossibleDuplicate:
+	case o.Conflict == ledger.ConflictMaybeTwice:
 		return safe.Say("%s if both landed; indoubt does not take it back", FullCost(a.Duplicate))
-	case o.Conflict == ledger.Contradiction && t.State() != ledger.Committed:
+	case o.Conflict == ledger.ConflictDisputed && t.State() != ledger.Committed:
 		return safe.Say("%s if it is sent again now and had landed", FullCost(a.Duplicate))
-	case o.Conflict == ledger.Contradiction:
+	case o.Conflict == ledger.ConflictDisputed:
 		return safe.Say("%s if it did not land and is never sent", FullCost(a.Miss))
 	}
 	return safe.Text{}
@@ -66,14 +66,14 @@ func (t Ticket) Loss() safe.Text {
 func (t Ticket) putRight() safe.Text {
 	o := &t.Record.Operation
 	switch o.Conflict {
-	case ledger.Duplicate:
+	case ledger.ConflictTwice:
 		if n := o.Effects; n > 2 {
 			return safe.Say("%d effects exist. Take %d back outside, then D with a reference", n, n-1)
 		}
 		return safe.Say("two effects exist. Take one back outside, then D with its reference")
-	case ledger.PossibleDuplicate:
+	case ledger.ConflictMaybeTwice:
 		return safe.Say("look outside for the other one. If it is there, take one back. Then D says what is true")
-	case ledger.Contradiction:
+	case ledger.ConflictDisputed:
 		return safe.Say("look at which side is right, then D says what is true")
 	}
 	return safe.Say("look at what was found, then D says what is true")
@@ -82,7 +82,7 @@ func (t Ticket) putRight() safe.Text {
 // Happened is the headline of a conflict, with how often where that is more than
 // twice.
 func (t Ticket) Happened() safe.Text {
-	if o := &t.Record.Operation; o.Conflict == ledger.Duplicate && o.Effects > 2 {
+	if o := &t.Record.Operation; o.Conflict == ledger.ConflictTwice && o.Effects > 2 {
 		return safe.Say("HAPPENED %d TIMES", o.Effects)
 	}
 	return safe.Of(Conflict(t.Row.Conflict))

@@ -55,7 +55,7 @@ type Wrong struct {
 const soon = 10 * time.Minute
 
 var decisions = map[string]string{"confirm": "it landed", "deny": "it did not land", "abandon": "abandoned, not sent any more", "ack": "dealt with",
-	"undo": "undone", "grant": "one send allowed", "retry": "sent once more"}
+	"undo": "undone", "allow": "one send allowed", "retry": "sent once more"}
 
 // Told gathers what events tell: the acts, and what was found wrong.
 func Told(events []ledger.Event) (acts []Act, wrong []Wrong) {
@@ -136,7 +136,7 @@ func (o Outage) account(heading string) string {
 		fmt.Fprintf(&b, "\n%s.\n", markdown(l))
 	}
 	for _, g := range o.Groups() {
-		if g.Name == ledger.Group(ledger.Duplicate) && !g.Twice().Empty() {
+		if g.Name == ledger.Group(ledger.ConflictTwice) && !g.Twice().Empty() {
 			fmt.Fprintf(&b, "\nHappening twice costs %s.\n", g.Twice())
 		}
 	}

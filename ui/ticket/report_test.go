@@ -46,16 +46,16 @@ func TestTold(t *testing.T) {
 	add(31, human, "deny", "o3", "they say so", nil)
 	add(31, ledger.Actor{Name: "sam"}, "deny", "o4", "they say so", nil)
 	add(32, human, "note", "o1", "look", nil) // decides nothing
-	add(33, engine, "read", "o1", "found pi_1", func(e *ledger.Event) { found(ledger.Landed)(e); e.Conflict = ledger.Contradiction })
+	add(33, engine, "read", "o1", "found pi_1", func(e *ledger.Event) { found(ledger.Landed)(e); e.Conflict = ledger.ConflictDisputed })
 	add(34, engine, "read", "o2", "none", found(ledger.NotThere))
 	add(35, engine, "read", "o3", "none", found(ledger.NotThere))
 	add(35, engine, "read", "o6", "none", found(ledger.CannotTell))
 	add(35, engine, "read", "o7", "found pi_7", found(ledger.Landed))
-	add(36, engine, "read", "o9", "2 found", func(e *ledger.Event) { found(ledger.Twice)(e); e.Conflict = ledger.Duplicate })
-	add(37, engine, "grant", "o2", "proven", nil)
-	add(37, engine, "grant", "o3", "proven", nil)
+	add(36, engine, "read", "o9", "2 found", func(e *ledger.Event) { found(ledger.Twice)(e); e.Conflict = ledger.ConflictTwice })
+	add(37, engine, "allow", "o2", "proven", nil)
+	add(37, engine, "allow", "o3", "proven", nil)
 	add(37, engine, "retry", "o4", "", nil)
-	add(38, human, "hold", "", "stop", func(e *ledger.Event) { e.Conflict = ledger.Contradiction })
+	add(38, human, "hold", "", "stop", func(e *ledger.Event) { e.Conflict = ledger.ConflictDisputed })
 	add(38, human, "hold", "", "stop", nil)
 	add(38, human, "hold", "", "stop", nil) // of the ledger: each stands for itself
 	for _, verb := range []string{"confirm", "abandon", "ack", "undo"} {
@@ -106,7 +106,7 @@ func TestReportSaysWhatItLeavesOut(t *testing.T) {
 		r := Report{From: at, Now: at.Add(time.Hour), Zone: time.UTC, Again: []string{"again", "history"}, Titles: map[string]safe.Text{}, More: n - lines, Oldest: at, Events: n, Cut: n > lines,
 			Alone: []Ticket{operation(func(*ledger.Record) {})}, AloneCut: n > lines}
 		for i := range n {
-			e := ledger.Event{At: at, OperationID: fmt.Sprint("w", i, "."), Conflict: ledger.Contradiction}
+			e := ledger.Event{At: at, OperationID: fmt.Sprint("w", i, "."), Conflict: ledger.ConflictDisputed}
 			r.Wrong = append(r.Wrong, Wrong{Event: e})
 			e.OperationID = fmt.Sprint("d", i, ".")
 			r.Acts = append(r.Acts, Act{Event: e, Last: at, N: 1, Decided: true})
@@ -145,7 +145,7 @@ func TestReportSaysWhatItLeavesOut(t *testing.T) {
 func TestReportPage(t *testing.T) {
 	outage := Outage{Now: at, Zone: time.UTC, OutageAccount: ledger.OutageAccount{
 		Outage: ledger.Outage{ID: "i1", Scope: "downstream:bank", FirstAt: at, LastAt: at, Fates: map[ledger.Fate]ledger.Sum{ledger.FateLanded: {N: 3, Resent: 2, Doubled: 1}}},
-		Groups: []ledger.OutageGroup{{Group: ledger.Group(ledger.Duplicate), Sum: ledger.Sum{N: 1, Twice: 960, Miss: 480}}, {Group: ledger.GroupLanded, Sum: ledger.Sum{N: 2}}}}}
+		Groups: []ledger.OutageGroup{{Group: ledger.Group(ledger.ConflictTwice), Sum: ledger.Sum{N: 1, Twice: 960, Miss: 480}}, {Group: ledger.GroupLanded, Sum: ledger.Sum{N: 2}}}}}
 	r := Report{From: at, Now: at, Zone: time.UTC, Again: []string{"again", "history"}, Currency: "USD",
 		Open: ledger.Needing{NeedsYou: 5, Conflicts: 2, Twice: 1, Unsent: 840, Loss: 1260, ByWord: 3}}
 	need.Contains(t, r.Markdown(), "No outage.\n", "\n## Found wrong later\n\nNothing.\n", "\n## Bulk runs\n\nNothing.\n",
@@ -153,7 +153,7 @@ func TestReportPage(t *testing.T) {
 	r.Open.ByWord, r.Outages = 0, []Outage{outage, outage}
 	r.Outages[1].ID, r.Outages[1].Fates, r.Outages[1].OutageAccount.Groups = "i2", map[ledger.Fate]ledger.Sum{ledger.FateLanded: {N: 3}}, nil
 	decision := ledger.Event{At: at, OperationID: "o1", Actor: ledger.Actor{Name: "maya"}, Verb: "deny"}
-	r.Wrong = []Wrong{{Event: ledger.Event{At: at, OperationID: "o1", Conflict: ledger.Contradiction, Reason: "found"}, Before: &decision}}
+	r.Wrong = []Wrong{{Event: ledger.Event{At: at, OperationID: "o1", Conflict: ledger.ConflictDisputed, Reason: "found"}, Before: &decision}}
 	r.Runs = []Run{{ledger.DecisionRun{CreatedAt: at, Actor: ledger.Actor{Name: "maya"}, Verb: "retry", Size: 68, Terms: ledger.RunTerms{Outage: "i1", Reason: "they | are up"}}, safe.Say("done")},
 		{ledger.DecisionRun{CreatedAt: at, Verb: "park", Size: 2, Terms: ledger.RunTerms{Outage: "i9"}}, safe.Text{}}}
 	r.Acts = []Act{{Event: ledger.Event{At: at, Verb: "hold", Reason: "a `b` <c> [d] *e*"}, Last: at, N: 1},

@@ -63,7 +63,7 @@ func (t Ticket) Warnings(me string, most int) []Fact {
 	if h := t.Record.HeldBy(); h != nil {
 		out = append(out, Caution("HOLD", "by %s: %s", Who(h.Actor.Name), h.Reason))
 	}
-	if g := t.Record.OpenGrant(); g != nil {
+	if g := t.Record.OpenAllowed(); g != nil {
 		out = append(out, Caution("ALLOWED SEND", "%s may send once until %s; a decision now takes that back", t.Pipeline(), t.at(g.ExpiresAt)))
 	}
 	for i, r := range t.Record.Related {

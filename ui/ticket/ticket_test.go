@@ -63,11 +63,11 @@ func TestCells(t *testing.T) {
 		"abandoned, proven":   {func(r *ledger.Record) { left(ledger.Failed)(r); r.Attempts[0].Proof = ledger.ProofNotThere }, "no", "01:15:10", "nothing"},
 		"abandoned, a word":   {left(ledger.Failed), "said no", "01:15:10", "nothing"},
 		"taken back":          {state(ledger.Abandoned), "?", "01:15:10", "nothing"},
-		"twice":               {conflict(ledger.Duplicate), "TWICE", "–", "resolve"},
-		"three times":         {func(r *ledger.Record) { conflict(ledger.Duplicate)(r); r.Operation.Effects = 3 }, "TWICE", "–", "resolve"},
-		"perhaps twice":       {conflict(ledger.PossibleDuplicate), "TWICE?", "–", "resolve"},
-		"another than meant":  {conflict(ledger.DifferentConflict), "OTHER", "–", "resolve"},
-		"contradicted":        {conflict(ledger.Contradiction), "DISPUTED", "–", "resolve"},
+		"twice":               {conflict(ledger.ConflictTwice), "TWICE", "–", "resolve"},
+		"three times":         {func(r *ledger.Record) { conflict(ledger.ConflictTwice)(r); r.Operation.Effects = 3 }, "TWICE", "–", "resolve"},
+		"perhaps twice":       {conflict(ledger.ConflictMaybeTwice), "TWICE?", "–", "resolve"},
+		"another than meant":  {conflict(ledger.ConflictDifferent), "OTHER", "–", "resolve"},
+		"contradicted":        {conflict(ledger.ConflictDisputed), "DISPUTED", "–", "resolve"},
 		"overtaken":           {func(r *ledger.Record) { r.Related = []ledger.Relation{{ID: "2", Overtook: true, MayHaveLanded: true}} }, "?", "overtaken", "look"},
 		"overtaken, and its checks go on": {func(r *ledger.Record) {
 			r.Related = []ledger.Relation{{ID: "2", Overtook: true, MayHaveLanded: true}}
@@ -191,7 +191,7 @@ func TestI11_ATicketIsSafe(t *testing.T) {
 	o := operation(func(r *ledger.Record) {
 		p := &r.Operation
 		p.Title, p.Actor, p.Reason, p.Receipts, p.State, p.Effects = bad, bad, bad, []string{bad, "b"}, ledger.Committed, 2
-		p.Conflict, p.ConflictNote, p.Source.Pipeline = ledger.Duplicate, bad, bad
+		p.Conflict, p.ConflictNote, p.Source.Pipeline = ledger.ConflictTwice, bad, bad
 		r.Attempts[0].Actor, r.Attempts[0].Receipt = bad, bad
 		r.Reads = []ledger.Read{{Verdict: ledger.Twice, Found: 2, Receipts: p.Receipts, Reason: bad, Evidence: []byte(`[{"id":"a\u001b[31m","status":"a\u001b[31m"}]`)}}
 	})
@@ -215,7 +215,7 @@ func TestAReceiptIsNotSaidTwice(t *testing.T) {
 // In a conflict each effect stands with the other side's own words.
 func TestAConflictTellsItsEffectsApart(t *testing.T) {
 	o := operation(func(r *ledger.Record) {
-		r.Operation.State, r.Operation.Conflict, r.Operation.Receipts = ledger.Committed, ledger.Duplicate, []string{"po_1", "po_2"}
+		r.Operation.State, r.Operation.Conflict, r.Operation.Receipts = ledger.Committed, ledger.ConflictTwice, []string{"po_1", "po_2"}
 		r.Reads = []ledger.Read{{Verdict: ledger.Twice, EndedAt: at.Add(time.Hour), Receipts: r.Operation.Receipts, Evidence: []byte(`{"data":[{"id":"po_1","amount":42000},{"id":"po_2","amount":"420.00"}]}`)}}
 	})
 	entries := o.Timeline()
@@ -226,7 +226,7 @@ func TestAConflictTellsItsEffectsApart(t *testing.T) {
 // Who parked it or allowed a send since did not say whether it landed.
 func TestWhoSaidWhatIsRecorded(t *testing.T) {
 	found := ledger.Event{Verb: "read", Actor: ledger.Actor{Name: "checks"}, Reason: "none found", From: ledger.Uncertain, To: ledger.Failed, At: at.Add(-time.Hour)}
-	for verb, want := range map[string]string{"grant": "checks", "park": "checks", "deny": "maya"} {
+	for verb, want := range map[string]string{"allow": "checks", "park": "checks", "deny": "maya"} {
 		v := operation(func(r *ledger.Record) {
 			r.Operation.State, r.Operation.Actor, r.Operation.Reason, r.Operation.UpdatedAt = ledger.Failed, "maya", "why", at
 		})

@@ -144,12 +144,12 @@ func attemptEntries(rec *ledger.Record, a ledger.Attempt) []Entry {
 // allowedBy is who gave the permission that an attempt used. That is not the
 // pipeline that came for it.
 func allowedBy(rec *ledger.Record, a ledger.Attempt) string {
-	for _, g := range rec.Grants {
+	for _, g := range rec.Allowed {
 		if g.AttemptID == a.ID {
 			return g.Actor
 		}
 	}
-	if a.GrantID == "" || a.Sender == "pipeline" || a.Sender == "" {
+	if a.AllowID == "" || a.Sender == "pipeline" || a.Sender == "" {
 		return ""
 	}
 	return a.Actor
@@ -263,7 +263,7 @@ func (t Ticket) eventEntry(e ledger.Event) (Entry, bool) {
 		en.What, en.Grave = say("undone, %s again%s", State(e.To), quoted), true
 	case "note":
 		en.What = say(`note: "%s"`, e.Reason)
-	case "grant":
+	case "allow":
 		en.What = say("allowed one send%s", Colon(e.Reason))
 	case "void":
 		en.What = safe.Of(e.Reason)

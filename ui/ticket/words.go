@@ -18,10 +18,10 @@ func Proven(rec ledger.Record) bool {
 }
 
 var conflicts = map[ledger.Conflict]string{
-	ledger.Duplicate:         "HAPPENED TWICE",
-	ledger.PossibleDuplicate: "MAY HAVE HAPPENED TWICE",
-	ledger.DifferentConflict: "LANDED, BUT DIFFERENT",
-	ledger.Contradiction:     "DECISION WAS WRONG",
+	ledger.ConflictTwice:      "HAPPENED TWICE",
+	ledger.ConflictMaybeTwice: "MAY HAVE HAPPENED TWICE",
+	ledger.ConflictDifferent:  "LANDED, BUT DIFFERENT",
+	ledger.ConflictDisputed:   "DECISION WAS WRONG",
 }
 
 // Conflict says what a conflict is.

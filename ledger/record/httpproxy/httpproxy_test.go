@@ -474,14 +474,14 @@ func TestShutdown(t *testing.T) {
 	}
 }
 
-// TestARepeatThatWasNotSentIsNoProof: a granted repeat that never left says nothing
+// TestARepeatThatWasNotSentIsNoProof: a allowed repeat that never left says nothing
 // of the attempt that is in doubt, and the client is not told otherwise.
 func TestI2_ARepeatThatWasNotSentIsNoProof(t *testing.T) {
 	up := newUpstream(t, func(u *upstream, c net.Conn) { u.take(c) })
 	w := newWorld(t, up, setup{})
 	w.post("k-1", `{}`)
 	o := w.operation("").Operation
-	need.Get(ledger.Allow(t.Context(), w.store, ledger.GrantRequest{ChangeID: ledger.NewID(), GrantID: ledger.NewID(), OperationID: o.ID, Version: o.Version,
+	need.Get(ledger.Allow(t.Context(), w.store, ledger.AllowRequest{ChangeID: ledger.NewID(), AllowID: ledger.NewID(), OperationID: o.ID, Version: o.Version,
 		Basis: ledger.BasisRiskAccepted, Sender: "pipeline", Actor: ledger.Actor{Name: "maya", Terminal: true}, Reason: "try it", ExpiresAt: time.Now().Add(time.Hour)}))(t)
 	up.l.Close()
 	a := w.post("k-1", `{}`)

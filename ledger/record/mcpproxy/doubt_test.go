@@ -256,9 +256,9 @@ func TestI9_ASecondAnswerIsKept(t *testing.T) {
 	for range calls {
 		need.Contains(t, c.hear(), "did it")
 	}
-	w.eventually("every contradiction is raised", func() bool {
+	w.eventually("every dispute is raised", func() bool {
 		for _, o := range w.operations() {
-			if o.State != ledger.Committed || o.Conflict != ledger.Contradiction {
+			if o.State != ledger.Committed || o.Conflict != ledger.ConflictDisputed {
 				return false
 			}
 		}

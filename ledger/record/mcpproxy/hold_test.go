@@ -89,7 +89,7 @@ func TestAToolWithASchemaGetsText(t *testing.T) {
 
 // TestWhichDoubtsHoldBack: where an answer came that proves nothing, and no policy names the
 // tool, the same call is told of it once, in whatever words, and then passes; if both land
-// that is a possible duplicate. A lost answer holds, and so does a tool that a policy names.
+// that may have happened twice. A lost answer holds, and so does a tool that a policy names.
 func TestWhichDoubtsHoldBack(t *testing.T) {
 	for _, c := range []struct {
 		rule  record.KindRule
@@ -147,7 +147,7 @@ func TestWhichDoubtsHoldBack(t *testing.T) {
 				}
 				for i, o := range ops[1:] {
 					w.wantState(o, ledger.Committed)
-					if raised := o.Conflict == ledger.PossibleDuplicate; raised != (c.raise && i == 0) || raised && !strings.Contains(o.ConflictNote, ops[0].ID) {
+					if raised := o.Conflict == ledger.ConflictMaybeTwice; raised != (c.raise && i == 0) || raised && !strings.Contains(o.ConflictNote, ops[0].ID) {
 						t.Errorf("operation %d: conflict %q (%s)", i+1, o.Conflict, o.ConflictNote)
 					}
 				}

@@ -286,7 +286,7 @@ func (w *httpWrite) before(ctx context.Context) (ledger.BeginResult, bool, error
 		return res, known, nil
 	}
 	o := rec.Operation
-	if err != nil || w.key == "" || o.State != ledger.Failed || rec.OpenGrant() != nil || rec.NameOver(req) {
+	if err != nil || w.key == "" || o.State != ledger.Failed || rec.OpenAllowed() != nil || rec.NameOver(req) {
 		return none, false, err
 	}
 	if said := outcome.WholeAnswer(rec); said == nil || said.Status == http.StatusTooManyRequests { // it is to come again

@@ -90,11 +90,11 @@ func (s *Set) OfOne() string {
 	return ledger.OneOutage(of)
 }
 
-// taken says who has moved, granted or parked an operation, other than the one who
+// taken says who has moved, allowed or parked an operation, other than the one who
 // decides.
 func (c Case) taken(version int64) safe.Text {
 	t := c.told()
-	g, parked := t.Record.OpenGrant(), t.Record.Operation.ParkedUntil
+	g, parked := t.Record.OpenAllowed(), t.Record.Operation.ParkedUntil
 	switch {
 	case t.Row.Version != version:
 		return safe.Say("moved since it was marked: %s, by %s", ticket.State(t.State()), ticket.Who(t.Row.Actor))

@@ -50,7 +50,7 @@ func (c Case) becomes(truth ledger.Truth) safe.Text {
 	o := &c.told().Record.Operation
 	switch truth {
 	case ledger.TakenBack:
-		if o.Effects > 1 || len(o.Receipts) > 1 || o.Conflict == ledger.PossibleDuplicate {
+		if o.Effects > 1 || len(o.Receipts) > 1 || o.Conflict == ledger.ConflictMaybeTwice {
 			return safe.Say("one stands; its reference is asked")
 		}
 		return safe.Say("nothing stands, and the same again is refused; its reference is asked")

@@ -106,9 +106,9 @@ func (o *outages) told(r *rand.Rand) string {
 		verbs := []ledger.Verb{ledger.VerbConfirm, ledger.VerbDeny, ledger.VerbAbandon, ledger.VerbPark, ledger.VerbUndo, ledger.VerbAck}
 		return decide(verbs[r.IntN(len(verbs))])
 	case 5:
-		_, err := ledger.Allow(ctx, o.s, ledger.GrantRequest{ChangeID: ledger.NewID(), GrantID: ledger.NewID(), OperationID: op.ID, Version: op.Version, Basis: ledger.BasisRiskAccepted, Sender: "pipeline", Actor: sam,
+		_, err := ledger.Allow(ctx, o.s, ledger.AllowRequest{ChangeID: ledger.NewID(), AllowID: ledger.NewID(), OperationID: op.ID, Version: op.Version, Basis: ledger.BasisRiskAccepted, Sender: "pipeline", Actor: sam,
 			Reason: "they wait", ExpiresAt: o.now.Add(40 * time.Second)})
-		return fmt.Sprint("a grant ", err)
+		return fmt.Sprint("a permission ", err)
 	case 6:
 		if holds := need.Get(o.s.Holds(ctx, o.now))(o.t); len(holds) > 0 {
 			need.OK(o.t, o.s.LiftHold(ctx, "kind:pay1", sam, "over", ledger.NewID()))

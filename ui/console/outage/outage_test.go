@@ -40,7 +40,7 @@ func TestTheCellsOfAnOutageAreWhole(t *testing.T) {
 			switch name {
 			case ledger.GroupElsewhere:
 				g.Sum.N = 1
-			case ledger.GroupHeld, ledger.GroupRunning, ledger.GroupOverdue, ledger.GroupGranted, ledger.GroupParked:
+			case ledger.GroupHeld, ledger.GroupRunning, ledger.GroupOverdue, ledger.GroupAllowed, ledger.GroupParked:
 				g.By = "billing"
 			}
 			a.Groups = append(a.Groups, g)

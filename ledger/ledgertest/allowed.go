@@ -10,7 +10,7 @@ import (
 	"indoubt/ledger/need"
 )
 
-func grants(t *testing.T, open Open) {
+func permissions(t *testing.T, open Open) {
 	for _, part := range []struct {
 		name string
 		run  func(*desk)
@@ -33,30 +33,30 @@ func grants(t *testing.T, open Open) {
 }
 
 func fetched(d *desk) {
-	o := d.grant(d.doubt("k"), ledger.BasisRiskAccepted)
+	o := d.allow(d.doubt("k"), ledger.BasisRiskAccepted)
 	d.want(o, ledger.Uncertain)
 	rec := d.read(o.ID)
-	g := rec.OpenGrant()
+	g := rec.OpenAllowed()
 	need.Must(d, g != nil && g.Version == o.Version && g.Actor == "maya" && g.Sender == "pipeline",
-		"the open grant is %+v, want one of maya's bound to version %d", g, o.Version)
+		"the open permission is %+v, want one of maya's bound to version %d", g, o.Version)
 	need.Equal(d, rec.Row().LaneAt(rec.Now), ledger.LaneUnfetched, "its lane")
 	res := d.begin("k")
-	if res.Answer != ledger.AnswerBegun || res.Attempt.N != 2 || res.Attempt.Basis != ledger.BasisRiskAccepted || res.Attempt.GrantID != g.ID {
-		d.Fatalf("%s, attempt %+v; want attempt 2 by grant %s", res.Answer, res.Attempt, g.ID)
+	if res.Answer != ledger.AnswerBegun || res.Attempt.N != 2 || res.Attempt.Basis != ledger.BasisRiskAccepted || res.Attempt.AllowID != g.ID {
+		d.Fatalf("%s, attempt %+v; want attempt 2 by permission %s", res.Answer, res.Attempt, g.ID)
 	}
 	rec = d.read(o.ID)
-	if used := rec.Grants[0]; used.ConsumedAt.IsZero() || used.AttemptID != res.Attempt.ID || rec.OpenGrant() != nil {
-		d.Fatalf("the grant is %+v, want it used up by %s", used, res.Attempt.ID)
+	if used := rec.Allowed[0]; used.ConsumedAt.IsZero() || used.AttemptID != res.Attempt.ID || rec.OpenAllowed() != nil {
+		d.Fatalf("the permission is %+v, want it used up by %s", used, res.Attempt.ID)
 	}
 	d.settle(res.Attempt.ID, ledger.OutcomeUncertain)
-	need.Equal(d, d.begin("k").Answer, ledger.AnswerInDoubt, "with the grant used up")
+	need.Equal(d, d.begin("k").Answer, ledger.AnswerInDoubt, "with the permission used up")
 }
 
 func sentAtOnce(d *desk) {
 	applied := d.retry(d.observe(d.doubt("k"), ledger.NotThere), ledger.BasisProof)
 	d.want(applied.After, ledger.Pending)
-	if applied.Attempt.N != 2 || applied.Attempt.ID != applied.After.LiveAttempt || applied.Grant.AttemptID != applied.Attempt.ID {
-		d.Fatalf("attempt %+v by grant %+v", applied.Attempt, applied.Grant)
+	if applied.Attempt.N != 2 || applied.Attempt.ID != applied.After.LiveAttempt || applied.Allowed.AttemptID != applied.Attempt.ID {
+		d.Fatalf("attempt %+v by permission %+v", applied.Attempt, applied.Allowed)
 	}
 	if res := d.begin("k"); res.Answer != ledger.AnswerInProgress {
 		d.Fatalf("its pipeline was told %s while it is being sent", res.Answer)
@@ -64,11 +64,11 @@ func sentAtOnce(d *desk) {
 }
 
 func runsOut(d *desk) {
-	o := d.grant(d.doubt("k"), ledger.BasisRiskAccepted)
+	o := d.allow(d.doubt("k"), ledger.BasisRiskAccepted)
 	d.clock.Advance(time.Hour)
 	rec := d.read(o.ID)
-	need.Equal(d, rec.OpenGrant(), nil, "open an hour later")
-	need.Equal(d, d.begin("k").Answer, ledger.AnswerInDoubt, "a grant that has run out")
+	need.Equal(d, rec.OpenAllowed(), nil, "open an hour later")
+	need.Equal(d, d.begin("k").Answer, ledger.AnswerInDoubt, "a permission that has run out")
 	if lane := rec.Row().LaneAt(rec.Now); lane == ledger.LaneUnfetched {
 		d.Fatalf("it still waits to be fetched")
 	}
@@ -84,14 +84,14 @@ func voidAfterNews(d *desk) {
 			d.settle(d.read(o.ID).Attempts[0].ID, ledger.OutcomeCommitted)
 		},
 	} {
-		o := d.grant(d.doubt(key), ledger.BasisRiskAccepted)
+		o := d.allow(d.doubt(key), ledger.BasisRiskAccepted)
 		news(o)
 		rec := d.read(o.ID)
-		if rec.OpenGrant() != nil || len(rec.Grants) != 1 || rec.Grants[0].VoidedAt.IsZero() || rec.Grants[0].VoidReason == "" {
-			d.Fatalf("after %s the grants are %+v, want it void", key, rec.Grants)
+		if rec.OpenAllowed() != nil || len(rec.Allowed) != 1 || rec.Allowed[0].VoidedAt.IsZero() || rec.Allowed[0].VoidReason == "" {
+			d.Fatalf("after %s the permissions are %+v, want it void", key, rec.Allowed)
 		}
 		if res := d.begin(key); res.Answer == ledger.AnswerBegun {
-			d.Fatalf("after %s the grant still let its pipeline send", key)
+			d.Fatalf("after %s the permission still let its pipeline send", key)
 		}
 	}
 }
@@ -104,36 +104,36 @@ func remarksVoidNothing(d *desk) {
 		"a park":                   func(o ledger.Operation) { d.decide(o, ledger.VerbPark) },
 		"a check that cannot tell": func(o ledger.Operation) { d.observe(o, ledger.CannotTell) },
 	} {
-		o := d.grant(d.doubt(key), ledger.BasisRiskAccepted)
+		o := d.allow(d.doubt(key), ledger.BasisRiskAccepted)
 		remark(o)
 		rec := d.read(o.ID)
-		need.Must(d, rec.Operation.Version == o.Version && rec.OpenGrant() != nil, "after %s: version %d after %d, grants %+v", key, rec.Operation.Version, o.Version, rec.Grants)
+		need.Must(d, rec.Operation.Version == o.Version && rec.OpenAllowed() != nil, "after %s: version %d after %d, permissions %+v", key, rec.Operation.Version, o.Version, rec.Allowed)
 		need.Equal(d, d.begin(key).Answer, ledger.AnswerBegun, "after", key)
 	}
 }
 
 func replaced(d *desk) {
-	o := d.grant(d.doubt("k"), ledger.BasisRiskAccepted)
-	first := d.read(o.ID).Grants[0].ID
-	o = d.grant(o, ledger.BasisRiskAccepted)
+	o := d.allow(d.doubt("k"), ledger.BasisRiskAccepted)
+	first := d.read(o.ID).Allowed[0].ID
+	o = d.allow(o, ledger.BasisRiskAccepted)
 	open := 0
 	rec := d.read(o.ID)
-	for _, g := range rec.Grants {
+	for _, g := range rec.Allowed {
 		if g.Open(rec.Now) {
 			open++
 		} else if g.ID != first || g.VoidedAt.IsZero() {
 			d.Fatalf("closed: %+v", g)
 		}
 	}
-	need.Must(d, open == 1, "%d grants are open, want 1", open)
+	need.Must(d, open == 1, "%d permissions are open, want 1", open)
 }
 
 func riskNeedsAPerson(d *desk) {
 	o := d.doubt("k")
-	for name, mod := range map[string]func(*ledger.GrantRequest){
-		"a machine":            func(g *ledger.GrantRequest) { g.Actor = engine },
-		"nobody at a terminal": func(g *ledger.GrantRequest) { g.Actor.Terminal = false },
-		"no reason":            func(g *ledger.GrantRequest) { g.Reason = " " },
+	for name, mod := range map[string]func(*ledger.AllowRequest){
+		"a machine":            func(g *ledger.AllowRequest) { g.Actor = engine },
+		"nobody at a terminal": func(g *ledger.AllowRequest) { g.Actor.Terminal = false },
+		"no reason":            func(g *ledger.AllowRequest) { g.Reason = " " },
 	} {
 		g := d.grantRequest(o, ledger.BasisRiskAccepted)
 		mod(&g)
@@ -142,7 +142,7 @@ func riskNeedsAPerson(d *desk) {
 			d.Fatalf("%s: %v, want a refusal", name, err)
 		}
 	}
-	need.Must(d, len(d.read(o.ID).Grants) == 0, "a refusal left a grant")
+	need.Must(d, len(d.read(o.ID).Allowed) == 0, "a refusal left a permission")
 }
 
 // noMachineAllows: a machine gives no permission, apart from a recorder's own repeat under
@@ -150,16 +150,16 @@ func riskNeedsAPerson(d *desk) {
 func noMachineAllows(d *desk) {
 	o := d.observe(d.doubt("not there"), ledger.NotThere)
 	for _, basis := range []ledger.Basis{ledger.BasisProof, ledger.BasisKeySafe, ledger.BasisRiskAccepted} {
-		for name, mod := range map[string]func(*ledger.GrantRequest){
-			"for a pipeline": func(*ledger.GrantRequest) {},
-			"at once":        func(g *ledger.GrantRequest) { g.AttemptID, g.Deadline = d.id("attempt"), time.Minute },
-			"as its own":     func(g *ledger.GrantRequest) { g.Own = true },
+		for name, mod := range map[string]func(*ledger.AllowRequest){
+			"for a pipeline": func(*ledger.AllowRequest) {},
+			"at once":        func(g *ledger.AllowRequest) { g.AttemptID, g.Deadline = d.id("attempt"), time.Minute },
+			"as its own":     func(g *ledger.AllowRequest) { g.Own = true },
 		} {
 			g := d.grantRequest(o, basis)
 			g.Actor = engine
 			mod(&g)
 			d.refused(g, "no_person")
-			need.Must(d, len(d.read(o.ID).Grants) == 0, "%s, %s: a refusal left a grant", basis, name)
+			need.Must(d, len(d.read(o.ID).Allowed) == 0, "%s, %s: a refusal left a permission", basis, name)
 		}
 	}
 	need.Get(ledger.Allow(ctx, d.s, d.ownRepeat(d.doubt("lost"))))(d)
@@ -185,7 +185,7 @@ func reservedNames(d *desk) {
 		if _, _, err := d.s.Run(ctx, ledger.DecisionRun{ID: d.id("run"), Verb: "confirm", Actor: person}, []ledger.RunItem{{OperationID: o.ID, Version: 1}}); err == nil {
 			d.Errorf("a run by %q is accepted", name)
 		}
-		if after := d.read(o.ID); after.Operation.Version != o.Version || len(after.Grants) != 0 {
+		if after := d.read(o.ID); after.Operation.Version != o.Version || len(after.Allowed) != 0 {
 			d.Errorf("%q changed something: %+v", name, after)
 		}
 	}
@@ -194,17 +194,17 @@ func reservedNames(d *desk) {
 
 func holdStops(d *desk) {
 	o := d.doubt("k")
-	granted := d.grant(d.doubt("granted"), ledger.BasisRiskAccepted)
+	allowed := d.allow(d.doubt("allowed"), ledger.BasisRiskAccepted)
 	d.ok(d.s.Hold(ctx, ledger.Hold{Scope: "kind:card.charge", Actor: maya, Reason: "stripe is down", ChangeID: d.id("change")}))
 	var refused *ledger.RefusedError
 	if _, err := ledger.Allow(ctx, d.s, d.grantRequest(o, ledger.BasisKeySafe)); !errors.As(err, &refused) || refused.Code != "hold" {
 		d.Fatalf("while held: %v, want a refusal", err)
 	}
-	if res := d.begin("granted"); res.Answer != ledger.AnswerRefused || res.Operation.ID != granted.ID {
-		d.Fatalf("while held, the pipeline that came for its grant was told %s", res.Answer)
+	if res := d.begin("allowed"); res.Answer != ledger.AnswerRefused || res.Operation.ID != allowed.ID {
+		d.Fatalf("while held, the pipeline that came for its permission was told %s", res.Answer)
 	}
 	d.ok(d.s.LiftHold(ctx, "kind:card.charge", maya, "it is up", d.id("change")))
-	need.Equal(d, d.begin("granted").Answer, ledger.AnswerBegun, "after the hold")
+	need.Equal(d, d.begin("allowed").Answer, ledger.AnswerBegun, "after the hold")
 }
 
 // What was allowed was allowed before the newer one came: sending it now might
@@ -213,7 +213,7 @@ func overtakenWhileWaiting(d *desk) {
 	target := func(r *ledger.BeginRequest) { r.Target = "deploy web" }
 	for _, basis := range []ledger.Basis{ledger.BasisKeySafe, ledger.BasisRiskAccepted} {
 		key := string(basis)
-		o := d.grant(d.doubt(key, target), basis)
+		o := d.allow(d.doubt(key, target), basis)
 		newer := d.begun("newer than "+key, target)
 		if basis == ledger.BasisKeySafe { // also where it had no effect
 			d.settle(newer.Attempt.ID, ledger.OutcomeFailed)
@@ -223,16 +223,16 @@ func overtakenWhileWaiting(d *desk) {
 			d.Fatalf("%s: its pipeline was told %s (%s)", basis, res.Answer, res.Why)
 		}
 		rec := d.read(o.ID)
-		need.Must(d, rec.OpenGrant() == nil && rec.Grants[0].VoidReason != "" && rec.Operation.State == ledger.Uncertain && len(rec.Attempts) == 1, "%s: %+v", basis, rec.Grants)
+		need.Must(d, rec.OpenAllowed() == nil && rec.Allowed[0].VoidReason != "" && rec.Operation.State == ledger.Uncertain && len(rec.Attempts) == 1, "%s: %+v", basis, rec.Allowed)
 		evs := d.events(o.ID)
-		if last := evs[len(evs)-1]; last.Verb != "void" || last.Reason != rec.Grants[0].VoidReason {
+		if last := evs[len(evs)-1]; last.Verb != "void" || last.Reason != rec.Allowed[0].VoidReason {
 			d.Fatalf("the history ends with %+v", last)
 		}
 		if res := d.begin(key, target); res.Answer != ledger.AnswerInDoubt {
 			d.Fatalf("%s: asked again, it was told %s", basis, res.Answer)
 		}
 		// A person who has seen the newer one may still allow it.
-		d.grant(d.read(o.ID).Operation, ledger.BasisRiskAccepted)
+		d.allow(d.read(o.ID).Operation, ledger.BasisRiskAccepted)
 		if res := d.begin(key, target); res.Answer != ledger.AnswerBegun {
 			d.Fatalf("%s: allowed beside the newer one, it was told %s (%s)", basis, res.Answer, res.Why)
 		}
