@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -100,9 +101,6 @@ type decisionRun struct {
 // fixed first, then the run is recorded, then each is decided by itself. The
 // worst exit code wins.
 func (a *app) decide(ctx context.Context, verb string, args []string, flags *decideFlags, needs needs, do step) error {
-	if err := a.mayChange(verb); err != nil && !flags.dryRun {
-		return err
-	}
 	all, err := targets(args)
 	if err != nil {
 		return err
@@ -114,19 +112,10 @@ func (a *app) decide(ctx context.Context, verb string, args []string, flags *dec
 			}
 		}
 	}
-	s, err := a.ledgerFor(ctx, toChange.unless(flags.dryRun))
+	run, err := deciding(ctx, a, verb, flags, needs.plan != nil)
 	if err != nil {
 		return err
 	}
-	if err := copied(ctx, s); err != nil {
-		return err
-	}
-	if needs.plan != nil && !flags.dryRun { // never send under a policy that cannot be read
-		if _, err := a.policy(); err != nil {
-			return err
-		}
-	}
-	run := &decisionRun{app: a, store: s, policy: a.policyToLookBy(), verb: verb, flags: flags, actor: a.actor()}
 	results := make([]resultJSON, len(all))
 	found := run.look(ctx, all, results, needs)
 	if err := run.ask(ctx, found, needs); err != nil {
@@ -199,6 +188,26 @@ func (r *decisionRun) known(ctx context.Context, at map[string]int, all []target
 	}
 }
 
+// deciding opens the ledger for a verb, for a rehearsal only to look.
+func deciding(ctx context.Context, a *app, verb string, flags *decideFlags, sends bool) (*decisionRun, error) {
+	if err := a.mayChange(verb); err != nil && !flags.dryRun {
+		return nil, err
+	}
+	s, err := a.ledgerFor(ctx, toChange.unless(flags.dryRun))
+	if err != nil {
+		return nil, err
+	}
+	if err := copied(ctx, s); err != nil {
+		return nil, err
+	}
+	if sends && !flags.dryRun { // never under a policy that cannot be read
+		if _, err := a.policy(); err != nil {
+			return nil, err
+		}
+	}
+	return &decisionRun{app: a, store: s, policy: a.policyToLookBy(), verb: verb, flags: flags, actor: a.actor()}, nil
+}
+
 // copied refuses to rehearse what the ledger would refuse to do.
 func copied(ctx context.Context, s ledger.Describer) error {
 	info, err := s.Info(ctx)
@@ -248,11 +257,7 @@ func (r *decisionRun) look(ctx context.Context, all []target, results []resultJS
 // they saw it, and asks for a reason that is missing.
 func (r *decisionRun) ask(ctx context.Context, found []*ledger.Record, needs needs) error {
 	a := r.app
-	some := false
-	for _, rec := range found {
-		some = some || rec != nil
-	}
-	if !some {
+	if !slices.ContainsFunc(found, func(rec *ledger.Record) bool { return rec != nil }) {
 		return nil
 	}
 	if needs.reason && len(r.flags.receipts) == 0 && strings.TrimSpace(r.flags.reason) == "" {

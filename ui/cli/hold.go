@@ -22,11 +22,6 @@ type scopeFlags struct {
 	all        bool
 }
 
-func (f *scopeFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.downstream, "downstream", "", "every kind of this downstream")
-	cmd.Flags().BoolVar(&f.all, "all", false, "everything")
-}
-
 func (f *scopeFlags) scope(args []string) (ledger.HoldScope, error) {
 	var out []ledger.HoldScope
 	for _, kind := range args {
@@ -51,48 +46,42 @@ type holdCommand struct{ *app }
 
 func newHoldCommand(a *app) *cobra.Command {
 	var flags decideFlags
-	var which scopeFlags
-	cmd := &cobra.Command{
-		Use: "hold [KIND|--downstream D|--all]", GroupID: groupDecide,
+	cmd := ofScope(&cobra.Command{
+		Use:   "hold [KIND|--downstream D|--all]",
 		Short: "Stop every repeat, retry and bulk run at once",
 		Long: `Stop every recorder's own repeat, every permission to send again and every bulk run
 for a kind, a downstream or everything. Checks go on, and pipelines with what is new
 or known to have had no effect. A hold on the same scope
 is replaced. A kind that neither the policy nor the ledger knows is refused as a slip.`,
 		Example: "  indoubt hold --all --reason 'stripe outage, sam is on it'\n  indoubt hold stripe.charge --reason 'wrong amounts' --until 2h",
-		Args:    maxArgs(1), ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			scope, err := which.scope(args)
-			if err != nil {
-				return err
-			}
-			return holdCommand{a}.hold(cmd.Context(), scope, &flags)
-		},
-	}
-	flags.add(cmd)
-	which.add(cmd)
+	}, a, &flags, holdCommand.hold)
 	cmd.Flags().StringVar(&flags.until, "until", "", "a duration (2h), a time of day (06:00) or an RFC 3339 time; without it, until released")
 	return cmd
 }
 
 func newReleaseCommand(a *app) *cobra.Command {
-	var flags decideFlags
-	var which scopeFlags
-	cmd := &cobra.Command{
-		Use: "release [KIND|--downstream D|--all]", GroupID: groupDecide,
+	return ofScope(&cobra.Command{
+		Use:     "release [KIND|--downstream D|--all]",
 		Short:   "Lift a hold",
 		Example: "  indoubt release --all --reason 'outage over'",
-		Args:    maxArgs(1), ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			scope, err := which.scope(args)
-			if err != nil {
-				return err
-			}
-			return holdCommand{a}.release(cmd.Context(), scope, &flags)
-		},
+	}, a, &decideFlags{}, holdCommand.release)
+}
+
+// ofScope has a command take what it is about: a kind, a downstream or everything.
+func ofScope(cmd *cobra.Command, a *app, flags *decideFlags,
+	do func(holdCommand, context.Context, ledger.HoldScope, *decideFlags) error) *cobra.Command {
+	var which scopeFlags
+	cmd.GroupID, cmd.Args, cmd.ValidArgsFunction = groupDecide, maxArgs(1), cobra.NoFileCompletions
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		scope, err := which.scope(args)
+		if err != nil {
+			return err
+		}
+		return do(holdCommand{a}, cmd.Context(), scope, flags)
 	}
 	flags.add(cmd)
-	which.add(cmd)
+	cmd.Flags().StringVar(&which.downstream, "downstream", "", "every kind of this downstream")
+	cmd.Flags().BoolVar(&which.all, "all", false, "everything")
 	return cmd
 }
 
@@ -111,7 +100,7 @@ func (c holdCommand) hold(ctx context.Context, scope ledger.HoldScope, flags *de
 		}
 	}
 	var kinds []string
-	s, run, err := c.scoped(ctx, "hold", []string{string(scope)}, needs{reason: true, silent: true}, flags, func(s ledger.Store, p *policy.Policy) (err error) {
+	run, err := c.scoped(ctx, "hold", []string{string(scope)}, needs{reason: true, silent: true}, flags, func(s ledger.Store, p *policy.Policy) (err error) {
 		kinds, err = c.covered(ctx, s, p, scope)
 		return err
 	})
@@ -124,7 +113,7 @@ func (c holdCommand) hold(ctx context.Context, scope ledger.HoldScope, flags *de
 		}
 	}
 	h := ledger.Hold{Scope: scope, Kinds: kinds, Actor: run.actor, Reason: flags.reason, Until: ends, ChangeID: run.Record.ChangeID(run.Items[0])}
-	holds, err := s.Holds(ctx, now)
+	holds, err := run.store.Holds(ctx, now)
 	if err != nil {
 		return err
 	}
@@ -138,7 +127,7 @@ func (c holdCommand) hold(ctx context.Context, scope ledger.HoldScope, flags *de
 	}
 	if run.Record.Done() > 0 || standing >= 0 && holds[standing].ChangeID == h.ChangeID {
 		effect = effectNoop
-	} else if err := s.Hold(ctx, h); err != nil {
+	} else if err := run.store.Hold(ctx, h); err != nil {
 		return err
 	}
 	run.carry(ctx)
@@ -152,12 +141,12 @@ func (c holdCommand) hold(ctx context.Context, scope ledger.HoldScope, flags *de
 }
 
 func (c holdCommand) release(ctx context.Context, scope ledger.HoldScope, flags *decideFlags) error {
-	s, run, err := c.scoped(ctx, "release", []string{string(scope)}, needs{reason: true, silent: true}, flags, nil)
+	run, err := c.scoped(ctx, "release", []string{string(scope)}, needs{reason: true, silent: true}, flags, nil)
 	if err != nil {
 		return err
 	}
 	data := map[string]any{"scope": scope}
-	holds, err := s.Holds(ctx, c.clock())
+	holds, err := run.store.Holds(ctx, c.clock())
 	if err != nil {
 		return err
 	}
@@ -174,7 +163,7 @@ func (c holdCommand) release(ctx context.Context, scope ledger.HoldScope, flags 
 	case flags.dryRun:
 		return c.done(effectWouldUpdate, data, func(w *safe.Writer) { w.Println("would release " + string(scope)) })
 	}
-	switch err := s.LiftHold(ctx, scope, run.actor, flags.reason, run.Record.ChangeID(run.Items[0])); {
+	switch err := run.store.LiftHold(ctx, scope, run.actor, flags.reason, run.Record.ChangeID(run.Items[0])); {
 	case errors.Is(err, ledger.ErrNotFound):
 		return c.done(effectNoop, data, nothing)
 	case err != nil:
@@ -226,26 +215,19 @@ func (c holdCommand) covered(ctx context.Context, s ledger.Store, p *policy.Poli
 
 // scoped prepares a decision about a scope or an outage, which the first argument
 // names, instead of operations; check refuses it before anything is written.
-func (c holdCommand) scoped(ctx context.Context, verb string, args []string, needs needs, flags *decideFlags, check func(ledger.Store, *policy.Policy) error) (ledger.Store, *decisionRun, error) {
-	if err := c.mayChange(verb); err != nil && !flags.dryRun {
-		return nil, nil, err
+func (c holdCommand) scoped(ctx context.Context, verb string, args []string, needs needs, flags *decideFlags,
+	check func(ledger.Store, *policy.Policy) error) (*decisionRun, error) {
+	run, err := deciding(ctx, c.app, verb, flags, false)
+	if err == nil && check != nil {
+		err = check(run.store, run.policy)
 	}
-	s, err := c.ledgerFor(ctx, toChange.unless(flags.dryRun))
 	if err != nil {
-		return nil, nil, err
-	}
-	if err := copied(ctx, s); err != nil {
-		return nil, nil, err
-	}
-	run := &decisionRun{app: c.app, store: s, policy: c.policyToLookBy(), verb: verb, flags: flags, actor: c.actor()}
-	if check != nil {
-		if err := check(s, run.policy); err != nil {
-			return nil, nil, err
-		}
+		return nil, err
 	}
 	something := []*ledger.Record{{Operation: ledger.Operation{ID: args[0]}}}
 	if err := run.ask(ctx, something, needs); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	return s, run, run.begin(ctx, args, []ledger.RunItem{{OperationID: args[0]}}, "", func(context.Context, ledger.RunItem, string) act.Outcome { return act.Decided(nil) })
+	items := []ledger.RunItem{{OperationID: args[0]}}
+	return run, run.begin(ctx, args, items, "", func(context.Context, ledger.RunItem, string) act.Outcome { return act.Decided(nil) })
 }

@@ -103,7 +103,7 @@ func (c outageCommand) show(ctx context.Context, id string) error {
 
 // take says that a person is on an outage, or no longer.
 func (c outageCommand) take(ctx context.Context, args []string, flags *decideFlags) error {
-	s, run, err := holdCommand(c).scoped(ctx, "outage take", args, needs{silent: true}, flags, nil)
+	run, err := holdCommand(c).scoped(ctx, "outage take", args, needs{silent: true}, flags, nil)
 	if err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func (c outageCommand) take(ctx context.Context, args []string, flags *decideFla
 	} else if change.Until, err = until(flags.until, run.Record.CreatedAt); err != nil {
 		return err
 	}
-	a, err := s.Outage(ctx, change.ID, c.clock())
+	a, err := run.store.Outage(ctx, change.ID, c.clock())
 	if err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func (c outageCommand) take(ctx context.Context, args []string, flags *decideFla
 	case run.Record.Done() > 0:
 		effect = effectNoop
 	default:
-		a.Outage, err = s.ChangeOutage(ctx, change)
+		a.Outage, err = run.store.ChangeOutage(ctx, change)
 	}
 	if err != nil {
 		return err
