@@ -112,9 +112,7 @@ func segmentsCover(pattern, path []string) bool {
 		switch {
 		case s == "**":
 			return true
-		case i >= len(path):
-			return false
-		case s == "*" && path[i] == "", s != "*" && s != path[i]:
+		case i >= len(path), s == "*" && path[i] == "", s != "*" && s != path[i]:
 			return false
 		}
 	}

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -12,10 +13,6 @@ import (
 // people who run such systems, and they weigh as much as priorWeight cases, so
 // that a handful of real ones outvotes them.
 var prior = map[ledger.ErrorClass]float64{
-	ledger.ClassTimeout:   0.50,
-	ledger.ClassReset:     0.50,
-	ledger.ClassEOF:       0.50,
-	ledger.ClassDeadline:  0.50, // the sender died: before or after sending
 	ledger.ClassKilled:    0.40,
 	ledger.Class5xx:       0.30, // most servers fail before they act
 	ledger.ClassConflict:  0.60, // something is there; often ours
@@ -25,7 +22,7 @@ var prior = map[ledger.ErrorClass]float64{
 }
 
 const (
-	priorElse   = 0.50
+	priorElse   = 0.50 // a timeout, a lost connection, a sender that died: before the effect or after it
 	priorWeight = 2.0
 	// classWeight is how many cases all other kinds together can count as: what
 	// happened to them is a hint, and a handful of own cases outvotes it.
@@ -140,10 +137,7 @@ func (e estimate) why(class ledger.ErrorClass) string {
 // other places. So ten own cases outvote any number of foreign ones, and a kind
 // without own cases still begins with what the house knows of, say, resets.
 func (k *Kind) posterior(o ledger.Operation) estimate {
-	mean, ok := prior[o.ErrorClass]
-	if !ok {
-		mean = priorElse
-	}
+	mean := cmp.Or(prior[o.ErrorClass], priorElse)
 	var past *Past
 	if k.policy != nil {
 		past = k.policy.past

@@ -2,7 +2,9 @@ package open
 
 import (
 	"context"
+	"maps"
 	"net/url"
+	"slices"
 	"strings"
 
 	"indoubt/ledger"
@@ -19,15 +21,11 @@ func (s server) secret() bool {
 	if err != nil {
 		return true
 	}
-	if _, given := u.User.Password(); given {
-		return true
-	}
-	for name := range u.Query() {
-		if name = strings.ToLower(name); strings.Contains(name, "passw") && name != "passfile" {
-			return true
-		}
-	}
-	return false
+	_, given := u.User.Password()
+	return given || slices.ContainsFunc(slices.Collect(maps.Keys(u.Query())), func(name string) bool {
+		name = strings.ToLower(name)
+		return strings.Contains(name, "passw") && name != "passfile"
+	})
 }
 
 func (s server) Open(ctx context.Context, o Options) (ledger.Store, error) {

@@ -122,9 +122,7 @@ func (s *Server) wrapURL(w Wrapping, url string) (called, error) {
 	switch kind := s.word("type"); {
 	case kind == "sse" || kind == "ws":
 		return called{}, fmt.Errorf("its transport is %s, and indoubt speaks streamable HTTP", kind)
-	case !s.authorized() && w.Login != nil && w.Login(url):
-		return called{}, errLogin
-	case s.at("auth") >= 0 || s.at("oauth") >= 0 || s.at("headersHelper") >= 0:
+	case s.at("auth") >= 0, s.at("oauth") >= 0, s.at("headersHelper") >= 0, !s.authorized() && w.Login != nil && w.Login(url):
 		return called{}, errLogin
 	case headers != nil && s.at("env") >= 0:
 		return called{}, errors.New("it has both headers and env")

@@ -57,9 +57,7 @@ func (m *Root) press(msg tea.KeyPressMsg) tea.Cmd {
 			m.asking.due, m.asking.menu = false, false
 		}
 		return nil
-	case m.asking.hush > 0:
-		return nil
-	case m.leaving.asked:
+	case m.asking.hush > 0, m.leaving.asked:
 		return nil
 	case name == "esc" && m.toast.until.After(m.Now):
 		m.toast.until = m.Now

@@ -28,9 +28,7 @@ func here(m *Root) stop {
 // is reports whether two stops show the same.
 func (s stop) is(o stop) bool {
 	switch {
-	case s.screen != o.screen:
-		return false
-	case s.screen == onDetail && s.row != o.row:
+	case s.screen != o.screen, s.screen == onDetail && s.row != o.row:
 		return false
 	case s.screen == onOutage:
 		return s.outage.ID == o.outage.ID

@@ -107,12 +107,7 @@ func Because(b ledger.Basis, actor string) safe.Text {
 }
 
 // Who is a name as the screen says it.
-func Who(actor string) safe.Text {
-	if actor == "" {
-		return safe.Say("unknown")
-	}
-	return safe.Of(actor)
-}
+func Who(actor string) safe.Text { return safe.Of(cmp.Or(actor, "unknown")) }
 
 // Scope is what a hold is on.
 func Scope(s ledger.HoldScope) safe.Text {

@@ -77,13 +77,11 @@ func (p *Proxy) startCall(c *call) bool {
 	if p.closing {
 		return false
 	}
-	p.calls.Add(1)
-	go func() {
-		defer p.calls.Done()
+	p.calls.Go(func() {
 		defer c.giveUp()
 		defer c.aside()
 		c.decide()
-	}()
+	})
 	return true
 }
 
@@ -336,11 +334,7 @@ func (c *call) lastWord(why error, class ledger.ErrorClass) reply {
 // transmit puts the call's line on the wire, once, unless its time is over.
 func (c *call) transmit() {
 	if !c.recorded() {
-		if c.p.conn == nil {
-			c.p.unreachable(c.frame, c.p.startErr)
-		} else if err := c.p.send(c.line); err != nil {
-			c.p.unreachable(c.frame, err)
-		}
+		c.p.passOn(c.frame, c.line)
 		return
 	}
 	ctx, cancel := context.WithDeadline(c.p.ctx, c.until)
@@ -406,12 +400,10 @@ func (c *call) hear(r reply) {
 		c.replies <- r
 		return
 	}
-	c.p.recording.Add(1)
-	go func() {
-		defer c.p.recording.Done()
+	c.p.recording.Go(func() {
 		<-c.told
 		c.late(r)
-	}()
+	})
 }
 
 // claim takes the right to answer the client, which there is once.

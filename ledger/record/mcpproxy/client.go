@@ -247,13 +247,18 @@ func (p *Proxy) forward(done chan<- struct{}) {
 			}
 			continue
 		}
-		if p.conn == nil {
-			p.unreachable(s.frame, p.startErr)
-			continue
-		}
-		if err := p.send(s.line); err != nil {
-			p.unreachable(s.frame, err)
-		}
+		p.passOn(s.frame, s.line)
+	}
+}
+
+// passOn sends a line that is not recorded, or answers it where it cannot.
+func (p *Proxy) passOn(f mcpwire.Frame, line []byte) {
+	err := p.startErr
+	if p.conn != nil {
+		err = p.send(line)
+	}
+	if err != nil {
+		p.unreachable(f, err)
 	}
 }
 

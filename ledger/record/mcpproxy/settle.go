@@ -1,6 +1,7 @@
 package mcpproxy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -81,7 +82,7 @@ func (p *Proxy) settle(s ledger.SettleRequest) (ledger.Applied, error) {
 func (p *Proxy) deliver(operationID string) {
 	ctx := context.WithoutCancel(p.ctx)
 	var err error
-	for try := 0; try < 3; try++ {
+	for range 3 {
 		if err = ledger.Deliver(ctx, p.o.Recorder.Store(), operationID); err == nil {
 			return
 		}
@@ -157,11 +158,7 @@ func (c *call) resume(w record.Request) bool {
 	case res.Answer != ledger.AnswerInProgress || res.Operation.ID != rec.Operation.ID:
 		return false
 	}
-	deadline := c.p.o.Deadline
-	if deadline <= 0 {
-		deadline = c.rule.Deadline
-	}
-	asked := time.Now()
+	deadline, asked := cmp.Or(c.p.o.Deadline, c.rule.Deadline), time.Now()
 	applied, err := c.p.o.Recorder.Suspend(ctx, ledger.SuspendRequest{AttemptID: rec.Operation.LiveAttempt, Awaits: "answer:" + ledger.NewID(),
 		Instead: awaits, For: deadline, Reason: "the client answered the server's question"})
 	if err != nil {

@@ -137,9 +137,7 @@ func Class(err error) ledger.ErrorClass {
 		return ledger.ClassDeadline
 	case errors.Is(err, context.Canceled):
 		return ledger.ClassKilled
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
-		return ledger.ClassTimeout
-	case errors.As(err, &timeout) && timeout.Timeout():
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
 		return ledger.ClassTimeout
 	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, syscall.ECONNABORTED):
 		return ledger.ClassReset

@@ -143,30 +143,23 @@ func (c Case) OffOutage() safe.Text {
 // told is what is known of the operation now.
 func (c Case) told() ticket.Ticket { return c.Brief.At(c.Now, c.Zone) }
 
-// off says why a verb cannot be done about the operation.
-func (c Case) off(verb ledger.Verb) safe.Text {
-	if why := c.OffRow(); !why.Empty() {
-		return why
-	}
-	return c.told().Off(verb)
-}
-
 // Off says why a verb cannot be done about the operation from here.
 func Off(verb ledger.Verb) func(Case) safe.Text {
 	return func(c Case) safe.Text {
-		if verb == ticket.Check && c.Marks.N > 0 {
-			return OffChecks(c)
-		}
-		why := c.off(verb)
-		row := c.OffRow()
+		row, check := c.OffRow(), verb == ticket.Check
 		switch {
+		case check && c.Marks.N > 0:
+			return OffChecks(c)
 		case !row.Empty():
+			return row
 		case verb == ledger.VerbUndo && c.Marks.N > 0:
 			return oneAtATime
-		case verb == ticket.Retry && why.Empty() && !c.Sends:
-			return safe.Say("nothing can be sent from this console")
-		case verb == ticket.Check && !OffChecks(c).Empty():
+		case check && !OffChecks(c).Empty():
 			return OffChecks(c)
+		}
+		why := c.told().Off(verb)
+		if verb == ticket.Retry && why.Empty() && !c.Sends {
+			return safe.Say("nothing can be sent from this console")
 		}
 		return why
 	}

@@ -57,12 +57,10 @@ func (c Case) CopyMenu() *dialog.Dialog {
 
 // Menu is an empty list of what can be done about the operation.
 func (c Case) Menu() *dialog.Dialog {
-	if c.Marks.N > 0 {
-		title := safe.Say("What can I do with the %s marked? Press its key", ledger.Count(c.Marks.N))
-		d := &dialog.Dialog{Title: title, Head: c.Marks.Words(), Keys: map[string]dialog.Action{}}
-		return d
+	d := &dialog.Dialog{Title: safe.Say("What can I do with the %s marked? Press its key", ledger.Count(c.Marks.N)), Head: c.Marks.Words()}
+	if c.Marks.N == 0 {
+		d = c.about("What can I do? Press its key")
 	}
-	d := c.about("What can I do? Press its key")
 	d.Keys = map[string]dialog.Action{}
 	return d
 }

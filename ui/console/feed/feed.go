@@ -9,6 +9,7 @@ package feed
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -411,9 +412,7 @@ func (f *Feed) tookBriefs(msg briefsMsg) (News, tea.Cmd) {
 	if msg.gen != f.briefGen {
 		return News{}, nil
 	}
-	for id, b := range msg.briefs {
-		f.briefs[id] = b
-	}
+	maps.Copy(f.briefs, msg.briefs)
 	news := News{Drawn: true}
 	if msg.err != nil && !errors.Is(msg.err, context.Canceled) {
 		f.briefAfter = f.Now.Add(2 * time.Second) // not again at once
