@@ -1,11 +1,11 @@
 package record
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 	"sync"
@@ -74,12 +74,9 @@ func (r *redactor) request(input json.RawMessage, c *ledger.Command, paths []str
 		p.command = &copied
 	}
 	cleaned, err := p.read(input, paths)
-	if p.err == nil {
-		p.err = err
-	}
-	p.input = cleaned
+	p.input, p.err = cleaned, cmp.Or(p.err, err)
 	// Longer values first: one that holds another is replaced whole.
-	sort.Slice(p.values, func(i, j int) bool { return len(p.values[i]) > len(p.values[j]) })
+	slices.SortStableFunc(p.values, func(a, b string) int { return len(b) - len(a) })
 	return p, p.err
 }
 

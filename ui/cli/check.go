@@ -94,8 +94,7 @@ func (c checkCommand) checkOne(ctx context.Context, engine *reconcile.Engine, ru
 		effect = effectNoop
 	}
 	out := run.result(ctx, id, effect, safe.Text{})
-	read := readJSON(found.Read)
-	out.Read = &read
+	out.Read = new(readJSON(found.Read))
 	o := found.Operation
 	out.line = safe.Say("%s@%d  %s  %s", o.ID, o.Version, o.State, ticket.Verdict(found.Read))
 	if o.State == ledger.Uncertain {

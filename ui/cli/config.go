@@ -42,8 +42,7 @@ func readConfig(path string) (config, error) {
 		err = fmt.Errorf("theme %q is none of %s", c.Theme, strings.Join(draw.Themes, ", "))
 	}
 	if err != nil {
-		first, _, _ := strings.Cut(err.Error(), "\n")
-		return config{}, fmt.Errorf("%s is not taken: %s", path, first)
+		return config{}, fmt.Errorf("%s is not taken: %s", path, firstLine(err.Error()))
 	}
 	return c, nil
 }

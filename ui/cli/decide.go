@@ -299,8 +299,8 @@ func (r *decisionRun) rehearse(rec ledger.Record, rule ledger.Rule, line safe.Te
 		rec.Operation = *change.Operation
 		rec.Operation.UpdatedAt = rec.Now
 	}
-	j := asJSON(see(r.policy, rec))
-	return resultJSON{OK: true, Effect: effectWouldUpdate, line: safe.Say("would %s", line), operationJSON: &j}, nil
+	now := asJSON(see(r.policy, rec))
+	return resultJSON{OK: true, Effect: effectWouldUpdate, line: safe.Say("would %s", line), operationJSON: &now}, nil
 }
 
 // decide is the step of the verbs that only change the ledger.

@@ -12,8 +12,7 @@ import (
 func (r *decisionRun) result(ctx context.Context, id string, effect string, line safe.Text) resultJSON {
 	out := resultJSON{OK: true, Effect: effect, line: line}
 	if rec, err := r.store.Read(ctx, ledger.Locator{ID: id}); err == nil {
-		j := asJSON(see(r.policy, rec))
-		out.operationJSON = &j
+		out.operationJSON = new(asJSON(see(r.policy, rec)))
 	}
 	return out
 }
@@ -23,8 +22,7 @@ func (r *decisionRun) failed(ctx context.Context, id string, err error) resultJS
 	f := asFailure(err)
 	out := failedResult(id, f)
 	if rec, err := r.store.Read(context.WithoutCancel(ctx), ledger.Locator{ID: id}); err == nil {
-		j := asJSON(see(r.policy, rec))
-		out.operationJSON = &j
+		out.operationJSON = new(asJSON(see(r.policy, rec)))
 	}
 	return out
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -72,11 +73,7 @@ func (c demoCommand) demo(ctx context.Context, seed uint64, dir, at string) (err
 	if err != nil {
 		return fmt.Errorf("make the demo: %w", err)
 	}
-	defer func() {
-		if closed := world.Close(); err == nil {
-			err = closed
-		}
-	}()
+	defer func() { err = cmp.Or(err, world.Close()) }()
 	c.ledgerPath, c.policyPath, c.live = world.LedgerPath, world.PolicyPath, nil
 	if !drawable(c.app) {
 		return consoleCommand(c).printInstead(ctx, nil, "")

@@ -51,8 +51,7 @@ func (f *failure) json() *errorJSON {
 // ofSending adds to an error of a command that records what it sends what that says to
 // programs. operationID is "" where nothing was recorded.
 func (f *failure) ofSending(code, operationID string) *failure {
-	facts := record.FactsOf(code, operationID, "indoubt check "+operationID)
-	f.facts = &facts
+	f.facts = new(record.FactsOf(code, operationID, "indoubt check "+operationID))
 	return f
 }
 

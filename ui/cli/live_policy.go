@@ -101,10 +101,7 @@ func (l *livePolicy) ledger(ctx context.Context, why purpose) (ledger.Store, err
 // problem is why the file of this host is not what is worked by, or nil.
 func (l *livePolicy) problem() error {
 	now := l.now()
-	if now.broken != nil {
-		return now.broken
-	}
-	return now.differs
+	return cmp.Or(now.broken, now.differs)
 }
 
 // over has the policy be the one in force in this ledger from now on.

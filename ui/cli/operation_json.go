@@ -145,8 +145,7 @@ func moment(t time.Time) *string {
 	if t.IsZero() {
 		return nil
 	}
-	s := t.UTC().Format("2006-01-02T15:04:05.000Z07:00")
-	return &s
+	return new(t.UTC().Format("2006-01-02T15:04:05.000Z07:00"))
 }
 
 // raw is stored JSON; text that is not JSON becomes a JSON string.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -76,10 +77,7 @@ func writeCases(w *safe.Writer, cases []caseJSON, failed int) {
 		return
 	}
 	for _, c := range cases {
-		name := c.Name
-		if name == "" {
-			name = fmt.Sprintf("the case in line %d", c.Line)
-		}
+		name := cmp.Or(c.Name, fmt.Sprintf("the case in line %d", c.Line))
 		if c.OK {
 			w.Println(safe.Exact("ok    " + c.Kind + ": " + name))
 			continue

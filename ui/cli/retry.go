@@ -178,8 +178,7 @@ func retried(ctx context.Context, run *decisionRun, id string, plan reconcile.Pl
 	out := run.result(ctx, id, effectUpdated, safe.Text{})
 	out.Did, out.Plan = did.Did, onePlanJSON(plan)
 	if did.Read.ID != "" {
-		j := readJSON(did.Read)
-		out.Read = &j
+		out.Read = new(readJSON(did.Read))
 	}
 	wrong := func(code, message, hint string) {
 		out.OK, out.failure = false, &failure{Code: code, Message: message, Hint: hint}

@@ -97,15 +97,12 @@ type bulkItemJSON struct {
 }
 
 func (c runsCommand) json(r ledger.DecisionRun, items []ledger.RunItem) bulkJSON {
-	j := bulkJSON{ID: r.ID, Verb: r.Verb, State: r.State, Why: r.Why, Reason: r.Terms.Reason, Outage: text(r.Terms.Outage), Actor: r.Actor.Name, Size: r.Size, Left: r.Left(), Tally: r.Tally,
-		CreatedAt: moment(r.CreatedAt), Finished: moment(r.FinishedAt)}
-	if driver := r.DrivenBy(c.clock()); driver != "" {
-		j.Driver = &driver
-	}
-	j.Items = each(items, func(it ledger.RunItem) bulkItemJSON {
-		return bulkItemJSON{it.OperationID, it.Version, it.Title, it.Came, it.Word, it.By, moment(it.At)}
-	})
-	return j
+	return bulkJSON{ID: r.ID, Verb: r.Verb, State: r.State, Why: r.Why, Reason: r.Terms.Reason, Outage: text(r.Terms.Outage),
+		Actor: r.Actor.Name, Driver: text(r.DrivenBy(c.clock())), Size: r.Size, Left: r.Left(), Tally: r.Tally,
+		CreatedAt: moment(r.CreatedAt), Finished: moment(r.FinishedAt),
+		Items: each(items, func(it ledger.RunItem) bulkItemJSON {
+			return bulkItemJSON{it.OperationID, it.Version, it.Title, it.Came, it.Word, it.By, moment(it.At)}
+		})}
 }
 
 func (c runsCommand) list(ctx context.Context, open bool, limit int) error {

@@ -1,6 +1,7 @@
 package roundtrip
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -80,10 +81,7 @@ func (s *spooled) grow(ctx context.Context, size int64) error {
 
 // readBody takes the whole body into memory, to its bound. It is held once.
 func (t *Transport) readBody(req *http.Request) (*spooled, error) {
-	bound := t.MaxRequest
-	if bound <= 0 {
-		bound = DefaultMaxRequest
-	}
+	bound := cmp.Or(t.MaxRequest, DefaultMaxRequest)
 	s := &spooled{in: &t.bodies, most: max(mostMemory, 2*bound)}
 	s.hold()
 	if req.Body == nil || req.Body == http.NoBody {

@@ -5,7 +5,6 @@ import (
 	"net/textproto"
 	"net/url"
 	"slices"
-	"sort"
 	"strings"
 	"sync"
 
@@ -109,7 +108,7 @@ func (w *httpWrite) saying(of func(name string) bool) (said []string) {
 			}
 		}
 	}
-	sort.Strings(said)
+	slices.Sort(said)
 	return said
 }
 

@@ -335,16 +335,8 @@ func builtinKind(req *http.Request) string {
 			return '_'
 		}, strings.ToLower(s))
 	}
-	host := plain(req.URL.Hostname())
-	if len(host) > 150 {
-		host = host[:150]
-	}
-	method := plain(req.Method)
-	method = cmp.Or(method, "get")
-	if len(method) > 30 {
-		method = method[:30]
-	}
-	return "http." + host + "." + method
+	host, method := plain(req.URL.Hostname()), cmp.Or(plain(req.Method), "get")
+	return "http." + host[:min(len(host), 150)] + "." + method[:min(len(method), 30)]
 }
 
 // LostError is inside the *record.AnswerError for a request that was sent just now: no
