@@ -205,8 +205,8 @@ func (k *Kind) AllowedBasis(rec ledger.Record, now time.Time) (basis ledger.Basi
 }
 
 func noEffectBecause(rec ledger.Record) string {
-	for i := len(rec.Attempts) - 1; i >= 0; i-- {
-		switch rec.Attempts[i].Proof {
+	for _, a := range slices.Backward(rec.Attempts) {
+		switch a.Proof {
 		case ledger.ProofNotThere:
 			for _, r := range rec.Reads {
 				if r.Verdict == ledger.NotThere {

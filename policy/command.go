@@ -102,23 +102,14 @@ func (c *commandRule) input(r *rendering) []byte {
 // text is the command line as a person reads it, with where it runs and what it
 // reads below it.
 func (c *CommandRequest) text() string {
-	var b strings.Builder
-	for _, e := range c.Env {
-		b.WriteString(shellWord(e) + " ")
-	}
-	for i, a := range c.Argv {
-		if i > 0 {
-			b.WriteByte(' ')
-		}
-		b.WriteString(shellWord(a))
-	}
+	text := strings.Join(ledger.Each(slices.Concat(c.Env, c.Argv), shellWord), " ")
 	if c.Dir != "" {
-		b.WriteString("\nin " + c.Dir)
+		text += "\nin " + c.Dir
 	}
 	if len(c.Stdin) > 0 {
-		fmt.Fprintf(&b, "\nstdin: %s", c.Stdin)
+		text += "\nstdin: " + string(c.Stdin)
 	}
-	return b.String()
+	return text
 }
 
 // shellWord quotes for reading, not for running: there is no shell.

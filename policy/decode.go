@@ -64,11 +64,7 @@ func (d *decoder) fields(n *node, known ...field) bool {
 		broken = broken || e.value.broken
 		i := slices.IndexFunc(known, func(f field) bool { return f.name == e.name })
 		if i < 0 {
-			names := make([]string, len(known))
-			for j, f := range known {
-				names[j] = f.name
-			}
-			d.fail(e.named(), "unknown field", meantField(e.name, names))
+			d.fail(e.named(), "unknown field", meantField(e.name, ledger.Each(known, func(f field) string { return f.name })))
 			continue
 		}
 		known[i].read(e.value)

@@ -69,14 +69,12 @@ func (r *Read) Recognises() string {
 // MarkRules are the rules that make an operation's marks, "" where there are none:
 // those of every kind that may look where this kind's effects show.
 func (k *Kind) MarkRules() string {
-	var rules []string
-	for _, r := range k.namedReads() {
+	rules := ledger.Each(k.namedReads(), func(r *Read) string {
 		if r.markKey {
-			rules = append(rules, "key")
-		} else {
-			rules = append(rules, r.markIs.Text)
+			return "key"
 		}
-	}
+		return r.markIs.Text
+	})
 	slices.Sort(rules)
 	return strings.Join(slices.Compact(rules), "\n")
 }

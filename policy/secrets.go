@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"indoubt/ledger"
 	"indoubt/ledger/lazyregexp"
 	"indoubt/ledger/redact"
 )
@@ -67,10 +68,7 @@ func (l *secretLint) walk(n *node, holder, name string) {
 
 // command looks at the arguments of a command.
 func (l *secretLint) command(n *node) {
-	argv := make([]string, len(n.items))
-	for i, item := range n.items {
-		argv[i] = item.text
-	}
+	argv := ledger.Each(n.items, func(item *node) string { return item.text })
 	for i, shown := range redact.Argv(argv, l.note) {
 		if shown != argv[i] {
 			l.in = append(l.in, n.items[i])
