@@ -38,7 +38,7 @@ type AllowRequest struct {
 // Allow lets one more attempt (I5, I7). Errors: *MovedError,
 // *RefusedError (hold, refused, no_person, incomplete, related,
 // redacted), ErrNotFound.
-func Allow(ctx context.Context, s decider, g AllowRequest) (Applied, error) {
+func Allow(ctx context.Context, s Decider, g AllowRequest) (Applied, error) {
 	if err := writeDown(ctx, s, g.OperationID, &g.Version); err != nil {
 		return Applied{}, err
 	}

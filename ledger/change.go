@@ -20,6 +20,9 @@ type Record struct {
 	Pricing   Pricing
 	Now       time.Time
 	Steady    Steady // at the same instant
+	// Mask is there inside a Change, and of what was redacted; nil where this process does not
+	// have the ledger's key.
+	Mask Mask `json:"-"`
 	// Gap is until when attempts may have begun that the ledger has lost: its database
 	// failed over then, or its file is a copy that was adopted then. Zero: none is lost.
 	Gap time.Time

@@ -43,23 +43,29 @@ type Decision struct {
 
 // Decide carries a decision out. Errors: *MovedError when the operation is not
 // as it was seen or not in a state the verb starts from, *RefusedError for want
-// of a reason or a person, ErrNotFound.
-func Decide(ctx context.Context, s decider, d Decision) (Applied, error) {
+// of a reason or a person, ErrNotFound; for a redaction those of Describer.DigestKey.
+func Decide(ctx context.Context, s Decider, d Decision) (Applied, error) {
+	if d.Verb == VerbRedact {
+		if _, err := s.DigestKey(ctx); err != nil { // which makes it where there is none yet
+			return Applied{}, err
+		}
+	}
 	if err := writeDown(ctx, s, d.ID, &d.Version); err != nil {
 		return Applied{}, err
 	}
 	return changeBeside(ctx, s, Locator{ID: d.ID, Skip: AllParts}, d.ChangeID, d.Rule())
 }
 
-// decider is what a decision needs of a store.
-type decider interface {
+// Decider is what a decision needs of a store.
+type Decider interface {
 	Changer
 	Reader
+	DigestKey(ctx context.Context) ([]byte, error)
 }
 
 // writeDown records an overdue deadline before a person decides about what
 // that showed as in doubt already, and moves the version seen along with it.
-func writeDown(ctx context.Context, s decider, id string, version *int64) error {
+func writeDown(ctx context.Context, s Decider, id string, version *int64) error {
 	rec, err := s.Read(ctx, Locator{ID: id, Skip: AllParts})
 	if err != nil {
 		return err
@@ -108,7 +114,7 @@ func (d Decision) decide(rec *Record) (Change, error) {
 		return Change{}, err
 	}
 	o := rec.Operation
-	d.Receipts = o.allKnown(d.Receipts)
+	d.Receipts = o.allKnown(rec.Mask, d.Receipts)
 	c := Change{}
 	if err := d.apply(rec, &o); err != nil {
 		return Change{}, err
@@ -136,7 +142,7 @@ func (d Decision) decide(rec *Record) (Change, error) {
 	case VerbRedact:
 		c.Erase = &Erasure{Texts: rec.Operation.Texts()}
 		for _, a := range rec.Attempts {
-			c.Attempts = append(c.Attempts, a.Without())
+			c.Attempts = append(c.Attempts, a.Without(rec.Mask))
 		}
 	}
 	if len(d.Receipts) > 0 {

@@ -105,7 +105,12 @@ func observe(rec *Record, ob Observation) (Change, error) {
 // nothing after "landed" was said (I12), nor while a process may still write.
 func (ob Observation) Weighed(rec *Record) Read {
 	read, o := ob.Read, rec.Operation
-	read.Receipts = o.allKnown(read.Receipts)
+	read.Receipts = o.allKnown(rec.Mask, read.Receipts)
+	if rec.Mask == nil && (read.Verdict == Landed || read.Verdict == Twice) && len(read.Receipts) > 0 &&
+		len(read.Receipts) <= len(o.Receipts) && slices.ContainsFunc(o.Receipts, IsMasked) {
+		read.Verdict, read.Cause = CannotTell, CauseUnidentified
+		read.Reason = "its receipts were redacted: who does not have the ledger's key cannot compare them"
+	}
 	if read.Verdict == NotThere && (rec.State() == Uncertain && o.PersonOnly || o.State == Committed && o.ByAnswer) {
 		read.Verdict, read.Reason = CannotTell, "not there now, but it was said to have landed: "+o.Reason
 	}

@@ -1,8 +1,6 @@
 package ledger
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -17,20 +15,26 @@ const Marker = "[redacted]"
 // markerJSON is the marker where JSON is.
 var markerJSON = json.RawMessage(`"` + Marker + `"`)
 
-// Masked is what stays of a text that the ledger compares with others: its digest.
-func Masked(text string) string {
-	if text == "" || IsMasked(text) {
+// Mask is the key of the ledger's digests, as redactions use it. Who has the ledger but not the key
+// cannot find a text that was redacted by guessing it.
+type Mask []byte
+
+const maskBegin, maskEnd = "[redacted hmac:", "]"
+
+// Text is what stays of a text that the ledger compares with others: its digest. Without a key
+// it is the text, which finds nothing that was redacted.
+func (m Mask) Text(text string) string {
+	if m == nil || text == "" || IsMasked(text) {
 		return text
 	}
-	sum := sha256.Sum256([]byte(text))
-	return "[redacted sha256:" + hex.EncodeToString(sum[:]) + "]"
+	return maskBegin + KeyedDigest(m, "redacted\n"+text) + maskEnd
 }
 
-// IsMasked reports whether a text is a digest that Masked left.
+// IsMasked reports whether a text is a digest that a redaction left.
 func IsMasked(text string) bool {
-	digits, ok := strings.CutPrefix(text, "[redacted sha256:")
-	digits, end := strings.CutSuffix(digits, "]")
-	return ok && end && len(digits) == 64 && strings.Trim(digits, "0123456789abcdef") == ""
+	digits, ok := strings.CutPrefix(text, maskBegin)
+	digits, end := strings.CutSuffix(digits, maskEnd)
+	return ok && end && len(digits) == 32 && strings.Trim(digits, "0123456789abcdef") == ""
 }
 
 // Erasure is what a redaction takes beside the operation and its attempts: the text of
@@ -45,6 +49,9 @@ func (d Decision) redact(rec *Record, o *Operation) error {
 		return &RefusedError{Verb: "redact", Code: code, Why: why, Hint: hint}
 	}
 	switch {
+	case rec.Mask == nil:
+		return no("digest_key", "what is compared is kept as digests under the ledger's key, and this process does not have it",
+			"redact where the recorders' key is")
 	case o.State == Pending:
 		return no("in_progress", "it is in flight", "wait for its answer")
 	case o.State == Uncertain:
@@ -52,23 +59,23 @@ func (d Decision) redact(rec *Record, o *Operation) error {
 	case o.Conflict != NoConflict:
 		return no("conflict", "it is in conflict, and what it says is needed to deal with that", "deal with it first: indoubt ack "+o.ID)
 	}
-	*o = o.without(d.Key)
+	*o = o.without(rec.Mask, d.Key)
 	o.Redacted, o.RedactedAt, o.RedactedBy = true, rec.Now, d.Actor.Name
 	return nil
 }
 
 // without is the operation without its text.
-func (o Operation) without(key bool) Operation {
+func (o Operation) without(m Mask, key bool) Operation {
 	for _, text := range []*string{&o.Title, &o.Session, &o.ConflictNote} {
 		mark(text)
 	}
 	if key || NamedTarget(o.Target) != "" {
-		o.Target = Masked(o.Target)
+		o.Target = m.Text(o.Target)
 	}
 	if key {
-		o.Key, o.SentKey = Masked(o.Key), ""
+		o.Key, o.SentKey = m.Text(o.Key), ""
 	}
-	o.Receipts, o.AckedReceipts, o.ClaimedReceipts = Each(o.Receipts, Masked), Each(o.AckedReceipts, Masked), Each(o.ClaimedReceipts, Masked)
+	o.Receipts, o.AckedReceipts, o.ClaimedReceipts = Each(o.Receipts, m.Text), Each(o.AckedReceipts, m.Text), Each(o.ClaimedReceipts, m.Text)
 	if o.Input != nil {
 		o.Input = markerJSON
 	}
@@ -90,16 +97,16 @@ func mark(text *string) {
 }
 
 // Without is the attempt without its text.
-func (a Attempt) Without() Attempt {
+func (a Attempt) Without(m Mask) Attempt {
 	mark(&a.Error)
-	a.Receipt, a.LateReceipt, a.Result = Masked(a.Receipt), Masked(a.LateReceipt), nil
+	a.Receipt, a.LateReceipt, a.Result = m.Text(a.Receipt), m.Text(a.LateReceipt), nil
 	return a
 }
 
 // Without is the read without its text.
-func (r Read) Without() Read {
+func (r Read) Without(m Mask) Read {
 	mark(&r.Reason)
-	r.Receipts = Each(r.Receipts, Masked)
+	r.Receipts = Each(r.Receipts, m.Text)
 	if r.Evidence != nil {
 		r.Evidence = markerJSON
 	}
@@ -185,19 +192,19 @@ func leaves(v any, add func(string)) {
 }
 
 // known is a receipt as a redacted operation has it.
-func (o *Operation) known(receipt string) string {
-	if m := Masked(receipt); !o.RedactedAt.IsZero() && (slices.Contains(o.Receipts, m) || slices.Contains(o.AckedReceipts, m)) {
-		return m
+func (o *Operation) known(m Mask, receipt string) string {
+	if o.RedactedAt.IsZero() {
+		return receipt
+	}
+	if masked := m.Text(receipt); slices.Contains(o.Receipts, masked) || slices.Contains(o.AckedReceipts, masked) {
+		return masked
 	}
 	return receipt
 }
 
 // allKnown are receipts as a redacted operation has them.
-func (o *Operation) allKnown(receipts []string) []string {
-	if o.RedactedAt.IsZero() {
-		return receipts
-	}
-	return Each(receipts, o.known)
+func (o *Operation) allKnown(m Mask, receipts []string) []string {
+	return Each(receipts, func(receipt string) string { return o.known(m, receipt) })
 }
 
 // Gone says that an operation was redacted, by whom and when; "" where it was not.

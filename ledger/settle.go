@@ -60,7 +60,7 @@ func settle(rec *Record, req SettleRequest) (Change, error) {
 	a := *rec.Attempt(req.AttemptID)
 	treeChanges := a.seen(rec, req)
 	o := rec.Operation
-	req.Receipt = o.known(req.Receipt)
+	req.Receipt = o.known(rec.Mask, req.Receipt)
 	live := o.State == Pending && o.LiveAttempt == a.ID
 	switch {
 	case live:

@@ -124,7 +124,7 @@ func (n Named) Read() ([]byte, error) {
 	if n == "" {
 		return nil, &Error{Absent: true, Why: "this ledger has a key for the digests that stand for secrets, and " +
 			Variable + " names no file with it",
-			Do: "give this recorder the file that the others have; who only looks needs none"}
+			Do: "name the file that the recorders have; who only looks needs none"}
 	}
 	f, err := os.OpenFile(string(n), os.O_RDONLY|nonblock, 0)
 	switch {

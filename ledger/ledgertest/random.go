@@ -338,7 +338,7 @@ func (f *fuzzed) change(state string) sets {
 		return does("ack", pick(f.r, "0", "0", "1"), "NULL", "conflict", "''", "state", "'"+pick(f.r, "failed", "committed")+"'")
 	case "committed3", "committed5":
 		return does("redact", pick(f.r, "0", "0", "1"), "NULL", "payload", "NULL", "name", pick(f.r, "name", "name", "'[redacted]'",
-			"'[redacted sha256:t]'"), "title", "'[redacted]'")
+			"'[redacted hmac:t]'"), "title", "'[redacted]'")
 	case "committed4":
 		return sets{}.with("live", "0")
 	}

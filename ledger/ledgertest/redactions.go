@@ -1,6 +1,8 @@
 package ledgertest
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,6 +18,7 @@ func redactions(t *testing.T, open Open) {
 	t.Run("Nothing", func(t *testing.T) { redactsAll(t, open) })
 	t.Run("Refused", func(t *testing.T) { redactionRefused(t, open) })
 	t.Run("I4_SameKey", func(t *testing.T) { redactedKey(t, open) })
+	t.Run("I11_Keyed", func(t *testing.T) { redactedUnderTheKey(t, open) })
 	t.Run("I9_LateTruth", func(t *testing.T) { redactedLate(t, open) })
 	t.Run("I4_Overtakes", func(t *testing.T) { redactionOvertakes(t, open) })
 	t.Run("OpenRun", func(t *testing.T) { redactedBesideARun(t, open) })
@@ -109,13 +112,18 @@ func redactsAll(t *testing.T, open Open) {
 	}
 }
 
+// masked is what is left of a text.
+func (d *desk) masked(text string) string {
+	return ledger.Mask(need.Get(d.s.DigestKey(ctx))(d)).Text(text)
+}
+
 // recordStays compares a record with what it was before it was redacted.
 func recordStays(d *desk, before, rec ledger.Record, version int64) {
 	d.Helper()
 	a := rec.Operation
 	if a.State != before.Operation.State || a.Version != version+1 || a.Effects != before.Operation.Effects || a.Fingerprint != before.Operation.Fingerprint || a.Token != before.Operation.Token ||
 		a.Key != before.Operation.Key || a.RedactedBy != maya.Name || !a.RedactedAt.Equal(a.UpdatedAt) || a.Title != ledger.Marker || string(a.Input) != `"[redacted]"` ||
-		a.Receipt() != ledger.Masked("r "+personal("k")) || a.Target != ledger.Masked("box "+personal("k")) || a.Command != nil || a.Request != nil {
+		a.Receipt() != d.masked("r "+personal("k")) || a.Target != d.masked("box "+personal("k")) || a.Command != nil || a.Request != nil {
 		d.Errorf("%+v", a)
 	}
 	need.That(d, len(rec.Attempts) == len(before.Attempts) && len(rec.Reads) == len(before.Reads) && rec.Reads[0].Verdict == ledger.Landed, "%+v, before %+v", rec, before)
@@ -204,10 +212,35 @@ func redactedKey(t *testing.T, open Open) {
 		if res := d.begin(key); res.Answer != ledger.AnswerFinished || res.Operation.ID != o.ID || res.Operation.Result != nil {
 			t.Errorf("the same key again is %s of %s", res.Answer, res.Operation.ID)
 		}
+		if held := d.read(o.ID); len(held.Attempts) != 1 {
+			t.Errorf("the same key again has made %d attempts", len(held.Attempts))
+		}
 		need.Equal(t, d.begin(key, func(r *ledger.BeginRequest) { r.Fingerprint = "other" }).Answer, ledger.AnswerKeyReused, "I4: the same key with another input")
 		if ids, err := d.s.Keyed(ctx, key, 5); err != nil || len(ids) != 1 || ids[0] != o.ID {
 			t.Errorf("by its key: %v %v", ids, err)
 		}
+	}
+}
+
+// I11: who has the ledger but not its key cannot find a short text by trying all there are.
+func redactedUnderTheKey(t *testing.T, open Open) {
+	d := newDesk(t, open)
+	const key, target, receipt, mark = "order-123", "invoice 7", "pi_1", "cus_9"
+	o := d.doubt(key, func(r *ledger.BeginRequest) {
+		r.Target, r.Marks = target, ledger.Marks{Rules: "m1", Values: []string{mark}}
+	})
+	o = d.decide(d.observe(o, ledger.Landed, receipt), ledger.VerbRedact, func(c *ledger.Decision) { c.Key = true })
+	rec := d.read(o.ID)
+	all := d.everything() + rec.Operation.Key
+	for _, text := range []string{key, target, receipt, mark} {
+		sum := sha256.Sum256([]byte(text))
+		need.That(t, !strings.Contains(all, hex.EncodeToString(sum[:16])), "the digest of %q needs no key: %s", text, all)
+		need.That(t, d.masked(text) != ledger.Mask("another key").Text(text) && ledger.IsMasked(d.masked(text)), "%s", d.masked(text))
+	}
+	need.Equal(t, [3]string{rec.Operation.Key, rec.Operation.Target, rec.Operation.Receipt()},
+		[3]string{d.masked(key), d.masked(target), d.masked(receipt)})
+	if ids, err := d.s.Marked(ctx, mark, 5); err != nil || len(ids) != 1 || ids[0] != o.ID {
+		t.Errorf("by its mark: %v %v", ids, err)
 	}
 }
 

@@ -311,7 +311,7 @@ var refusedSteps = []refusedStep{
 	{"!what is in doubt is redacted", "a person redacts what is", []string{moved("sd", "verb='redact'; payload=NULL"+person)}},
 	{"!redacted to another name", "a person redacts what is", []string{moved("s", "verb='redact'; payload=NULL; name='other'"+person)}},
 	{"!redacted to another title", "a person redacts what is", []string{moved("s", "verb='redact'; payload=NULL; title='other'"+person)}},
-	{"redact", "", []string{moved("s", "verb='redact'; payload=NULL; name='[redacted sha256:s]'"+person),
+	{"redact", "", []string{moved("s", "verb='redact'; payload=NULL; name='[redacted hmac:s]'"+person),
 		"UPDATE ev SET payload=NULL, reason='[redacted]' WHERE op=" + of("s") + " AND verb <> 'redact'"}},
 	{"what outages and runs say of it", "", []string{"UPDATE ev SET payload=NULL, reason='[redacted]' WHERE id IN ('og', 'rn')"}},
 	{"!its text put back", "the history never changes", []string{
@@ -328,9 +328,9 @@ var refusedSteps = []refusedStep{
 			`, 'nr', 'note', 'kim', '{"op":{"request":{"method":"POST"}}}'`)}},
 	{"!what is in flight is redacted", "a person redacts what is", []string{moved("a", "verb='redact'; payload=NULL"+person)}},
 	{"!without a reason", "a person redacts what is", []string{
-		moved("s", "verb='redact'; payload=NULL; reason=' '; name='[redacted sha256:t]'"+person)}},
+		moved("s", "verb='redact'; payload=NULL; reason=' '; name='[redacted hmac:t]'"+person)}},
 	{"!redacted to the name of another, which is gone then", "a person redacts what is", []string{
-		strings.Replace(moved("@", "verb='redact'; payload=NULL; name='[redacted sha256:s]'"+person,
+		strings.Replace(moved("@", "verb='redact'; payload=NULL; name='[redacted hmac:s]'"+person,
 			"OR REPLACE"), "id = '@'",
 			"seq = (SELECT seq FROM op WHERE kind = 'x' AND state IN ('committed', 'failed') AND conflict = '' AND n = 0 "+
 				"AND id <> 's' LIMIT 1)", 1)}},

@@ -23,9 +23,7 @@ func TestConformance(t *testing.T) {
 func anew(by func(url string) string) ledgertest.Open {
 	return func(t testing.TB, clock ledger.Clock, steady ledger.SteadyClock) ledger.Store {
 		t.Helper()
-		s, err := Open(ctx, by(made(t)), Options{Clock: clock, Steady: steady})
-		need.OK(t, err)
-		return s
+		return keyed(t, by(made(t)), Options{Clock: clock, Steady: steady})
 	}
 }
 

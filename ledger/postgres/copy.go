@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"indoubt/ledger"
+	"indoubt/ledger/digestkey"
 	"indoubt/ledger/store"
 )
 
@@ -117,6 +118,6 @@ func changed(ctx context.Context, url string, o Options, change func(*tx) error)
 		return err
 	}
 	defer h.close()
-	h.store = &Store{store.New(database{h}, nil), h, nil}
+	h.store = &Store{store.New(database{h}, digestkey.Named(o.KeyFile)), h, nil}
 	return database{h}.change(ctx, beginAnew, change)
 }

@@ -46,7 +46,7 @@ func TestRefused(t *testing.T) {
 func TestInvariantsUnderRandomSQL(t *testing.T) {
 	ledgertest.RandomSQL(t, 1_000, func(t *testing.T, clock ledger.Clock) (ledgertest.Audited, ledgertest.Foreign) {
 		url := made(t)
-		return need.Get(Open(ctx, url, Options{Clock: clock, Steady: hostclock.With(clock)}))(t), foreign(t, url)
+		return keyed(t, url, Options{Clock: clock, Steady: hostclock.With(clock)}), foreign(t, url)
 	})
 }
 

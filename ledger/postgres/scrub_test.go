@@ -16,8 +16,7 @@ import (
 // After a redaction, the samples that the planner keeps have nothing of the text.
 func TestRedactedTextIsInNoStatistics(t *testing.T) {
 	url := made(t)
-	s := need.Get(Open(ctx, url, Options{}))(t)
-	defer s.Close()
+	s := keyed(t, url, Options{})
 	ask := func(query string) string {
 		t.Helper()
 		return need.Get(pgtest.Psql(t, url, query))(t)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/digestkey"
 	"indoubt/ledger/store"
 )
 
@@ -41,7 +42,7 @@ func open(ctx context.Context, url string, o Options, prepare func(*handle) erro
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{store.New(database{h}, nil), h, nil}
+	s := &Store{store.New(database{h}, digestkey.Named(o.KeyFile)), h, nil}
 	h.store = s
 	if prepare != nil {
 		err = prepare(h)

@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/digestkey"
 	"indoubt/ledger/need"
 	"indoubt/ledger/postgres/pgtest"
 	"indoubt/ledger/store"
@@ -52,6 +54,15 @@ func opened(t testing.TB, url string, o Options) *Store {
 	s, err := Open(ctx, url, o)
 	need.OK(t, err)
 	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// keyed is the ledger at an address, with a key of its digests.
+func keyed(t testing.TB, url string, o Options) *Store {
+	t.Helper()
+	o.KeyFile = filepath.Join(t.TempDir(), "digest.key")
+	s := opened(t, url, o)
+	need.Get(store.Key(ctx, s.Database(), digestkey.Named(o.KeyFile), true))(t)
 	return s
 }
 

@@ -44,14 +44,19 @@ func (b beside) Make() ([]byte, error) {
 	return digestkey.Write(f)
 }
 
+// keyPlace is where the ledger's key lies.
+func (s *handle) keyPlace() digestkey.Place {
+	if s.opts.KeyFile != "" {
+		return digestkey.Named(s.opts.KeyFile)
+	}
+	return beside(s.path)
+}
+
 // DigestKey is the key of the digests that stand for secrets. It lies in the file that
 // the options name, which only `indoubt init` makes, else beside the ledger, where it is made on first need. Errors:
 // *digestkey.Error, *Refusal.
 func (s *Store) DigestKey(ctx context.Context) ([]byte, error) {
-	var at digestkey.Place = beside(s.path)
-	if s.opts.KeyFile != "" {
-		at = digestkey.Named(s.opts.KeyFile)
-	}
+	at := s.keyPlace()
 	key, err := store.Key(ctx, database{s.handle}, at, s.writer != nil && s.opts.KeyFile == "")
 	switch {
 	case key != nil || err != nil:

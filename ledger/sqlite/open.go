@@ -99,7 +99,7 @@ func open(ctx context.Context, path string, o Options) (*Store, error) {
 	} else {
 		meta, err = s.openWriter(ctx, h.current())
 	}
-	return &Store{s, store.New(database{s}, nil)}, s.finish(ctx, meta, err)
+	return &Store{s, store.New(database{s}, s.keyPlace())}, s.finish(ctx, meta, err)
 }
 
 // finish closes what was opened when something went wrong.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/digestkey"
 )
 
 // Change reads the record, applies the rule and writes the result.
@@ -17,13 +18,21 @@ func (s *Store) Change(ctx context.Context, loc ledger.Locator, changeID string,
 	if changeID == "" {
 		changeID = ledger.NewID()
 	}
+	mask, err := s.masks.get(ctx)
+	if err != nil && !errors.As(err, new(*digestkey.Error)) {
+		return applied, err
+	}
+	unmasked := loc.Key != "" && mask == nil
 	id := "" // of an operation that is inserted
 	err = s.db.Update(ctx, func(tx Tx) error {
 		applied = ledger.Applied{}
 		if loc.Gate != "" {
 			Ahead(tx, gateQuery, underGate(loc.Gate)...)
 		}
-		l, err := load(tx, loc)
+		if unmasked {
+			Ahead(tx, checkQuery)
+		}
+		l, err := load(tx, loc, mask)
 		if err != nil {
 			return err
 		}
@@ -33,6 +42,9 @@ func (s *Store) Change(ctx context.Context, loc ledger.Locator, changeID string,
 		if l.rec.Open, err = openUnder(tx, loc.Gate); err != nil {
 			return err
 		}
+		if l.rec.Mask = mask; unmasked {
+			l.noKey = s.masks.lacks(tx)
+		}
 		c, err := apply(tx, l, changeID, rule, &applied)
 		if c.Insert {
 			id = c.Operation.ID
@@ -40,9 +52,10 @@ func (s *Store) Change(ctx context.Context, loc ledger.Locator, changeID string,
 		if err != nil || c.Then == nil || applied.Noop {
 			return err
 		}
-		if l, err = load(tx, ledger.Locator{ID: c.Operation.ID}); err != nil {
+		if l, err = load(tx, ledger.Locator{ID: c.Operation.ID}, nil); err != nil {
 			return err
 		}
+		l.rec.Mask = mask
 		then := ledger.Applied{}
 		_, err = apply(tx, l, ledger.NewID(), c.Then, &then)
 		applied = then
@@ -61,7 +74,7 @@ func (s *Store) Change(ctx context.Context, loc ledger.Locator, changeID string,
 // given its name up since.
 func recorded(ctx context.Context, db Database, id, changeID string, refused error, applied *ledger.Applied) error {
 	return db.View(ctx, func(tx Tx) error {
-		l, err := load(tx, ledger.Locator{ID: id})
+		l, err := load(tx, ledger.Locator{ID: id}, nil)
 		switch {
 		case err != nil:
 			return err
@@ -117,10 +130,13 @@ func apply(tx Tx, l *loaded, changeID string, rule ledger.Rule, applied *ledger.
 	if c.Event != nil && c.Event.ID != "" {
 		changeID = c.Event.ID
 	}
+	if c.Insert && l.noKey != nil { // a name that was redacted would count as a new one
+		return c, l.noKey
+	}
 	if err := lets(tx, &l.rec, c); err != nil {
 		return c, err
 	}
-	w := &writing{tx: tx, c: c, id: changeID, now: l.rec.Now, was: l, is: l.row, before: l.state,
+	w := &writing{tx: tx, c: c, id: changeID, now: l.rec.Now, mask: l.rec.Mask, was: l, is: l.row, before: l.state,
 		after: state{attempts: slices.Clone(l.attempts), reads: slices.Clone(l.reads), allowed: slices.Clone(l.allowed)}}
 	if c.Insert {
 		if err := w.room(); err != nil {
@@ -152,6 +168,7 @@ type writing struct {
 	c             ledger.Change
 	id            string // of the change
 	now           time.Time
+	mask          ledger.Mask
 	was           *loaded
 	is            row
 	before, after state // as its events say, and will say
@@ -307,7 +324,7 @@ func (w *writing) write() error {
 		o := w.is.o // n is how many had its name before
 		return exec(w.tx, `INSERT INTO op (`+strings.Join(names, ", ")+`, n) VALUES (`+placeholders(len(values))+`,
 			(SELECT coalesce(max(n) + 1, 0) FROM op WHERE name IN (?, ?) AND scope = ? AND kind = ?))`,
-			append(values, o.Key, ledger.Masked(o.Key), o.Scope, o.Kind)...)
+			append(values, o.Key, w.mask.Text(o.Key), o.Scope, o.Kind)...)
 	}
 	if err := w.update(names, values); err != nil || w.c.Erase == nil {
 		return err

@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"indoubt/ledger"
+	"indoubt/ledger/digestkey"
 	"indoubt/ledger/need"
 )
 
@@ -25,7 +26,7 @@ func unguarded(t need.T) *Store {
 		_, err := m.Exec(`DROP TRIGGER ` + name[1])
 		need.OK(t, err)
 	}
-	return New(m, nil)
+	return New(m, digestkey.Named(""))
 }
 
 // draw fills a value with anything that it can hold.

@@ -138,7 +138,7 @@ func (w *writing) worth() {
 func (s *Store) Price(ctx context.Context, prices []ledger.Pricing) error {
 	return s.db.Update(ctx, func(tx Tx) error {
 		for _, of := range prices {
-			l, err := load(tx, ledger.Locator{ID: of.OperationID, Skip: ledger.AllParts})
+			l, err := load(tx, ledger.Locator{ID: of.OperationID, Skip: ledger.AllParts}, nil)
 			if err == nil && l.rec.Found && (of.Version == 0 || of.Version == l.o.Version) {
 				err = l.price.with(of, &l.row).save(tx, l.row)
 			}
@@ -287,8 +287,9 @@ func (s *Store) Siblings(ctx context.Context, q ledger.SiblingQuery) ([]ledger.S
 
 // Keyed asks the index of names.
 func (s *Store) Keyed(ctx context.Context, key string, limit int) ([]string, error) {
+	m, _ := s.masks.get(ctx) // else only what was not redacted is found
 	return gather(ctx, s, word, `SELECT id FROM op WHERE name IN (?, ?) AND live = 1 ORDER BY created_at DESC, id DESC LIMIT ?`, key,
-		ledger.Masked(key), limit)
+		m.Text(key), limit)
 }
 
 // FieldNames goes from one list of fields to the next by the index of names. What a caller gave as
@@ -315,9 +316,10 @@ func (s *Store) Marked(ctx context.Context, value string, limit int) ([]string, 
 	if value == "" {
 		return nil, nil
 	}
+	m, _ := s.masks.get(ctx)
 	return gather(ctx, s, word, `SELECT id FROM op WHERE mark <> '' AND ({in ?1, mark} OR {in ?2, mark}) ORDER BY created_at DESC,
 		id DESC LIMIT ?3`,
-		"\n"+value+"\n", "\n"+ledger.Masked(value)+"\n", limit)
+		"\n"+value+"\n", "\n"+m.Text(value)+"\n", limit)
 }
 
 // markedAtOnce is how many events are looked through at once for births of operations that lack marks.

@@ -18,11 +18,12 @@ type loaded struct {
 	price
 	ids    []string // of its events
 	shares bool     // its target with others
+	noKey  error    // why this process cannot find a name that was redacted
 	rec    ledger.Record
 }
 
 // found is the condition that o is where a locator points.
-func found(loc ledger.Locator) (where string, args []any, err error) {
+func found(loc ledger.Locator, m ledger.Mask) (where string, args []any, err error) {
 	switch {
 	case loc.ID != "":
 		return `o.id = ?`, []any{loc.ID}, nil
@@ -37,7 +38,7 @@ func found(loc ledger.Locator) (where string, args []any, err error) {
 		where = `o.seq IN (SELECT o.seq FROM op o {by op_pending} WHERE ` + inFlight + ` AND o.scope = ? AND o.awaits = ?)`
 		args = []any{loc.Scope, loc.Awaits}
 	case loc.Key != "":
-		where, args = `o.name IN (?, ?) AND o.scope = ? AND o.live = 1`, []any{loc.Key, ledger.Masked(loc.Key), loc.Scope}
+		where, args = `o.name IN (?, ?) AND o.scope = ? AND o.live = 1`, []any{loc.Key, m.Text(loc.Key), loc.Scope}
 		if loc.Kind != "" {
 			where, args = where+` AND o.kind = ?`, append(args, loc.Kind)
 		}
@@ -47,9 +48,10 @@ func found(loc ledger.Locator) (where string, args []any, err error) {
 	return where + ` ORDER BY o.seq DESC LIMIT 1`, args, nil
 }
 
-// load reads the record at the locator, without what the locator skips. Not found is no error.
-func load(tx Tx, loc ledger.Locator) (*loaded, error) {
-	where, args, err := found(loc)
+// load reads the record at the locator, without what the locator skips. Not found is no error. The mask
+// finds a key that was redacted.
+func load(tx Tx, loc ledger.Locator, m ledger.Mask) (*loaded, error) {
+	where, args, err := found(loc, m)
 	if err != nil {
 		return nil, err
 	}
@@ -245,12 +247,16 @@ func openUnder(tx Tx, gate string) (*ledger.Record, error) {
 
 // Read returns everything about one operation.
 func (s *Store) Read(ctx context.Context, loc ledger.Locator) (rec ledger.Record, err error) {
+	var m ledger.Mask
+	if loc.Key != "" {
+		m, _ = s.masks.get(ctx) // else only what was not redacted is found
+	}
 	err = s.db.View(ctx, func(tx Tx) error {
-		l, err := load(tx, loc)
+		l, err := load(tx, loc, m)
 		if err == nil && !l.rec.Found && len(loc.ID) >= 4 {
 			at := loc
 			if at.ID, err = completed(tx, loc.ID); err == nil {
-				l, err = load(tx, at)
+				l, err = load(tx, at, nil)
 			}
 		}
 		if err != nil {
@@ -265,6 +271,7 @@ func (s *Store) Read(ctx context.Context, loc ledger.Locator) (rec ledger.Record
 		}
 		return err
 	})
+	s.masks.give(ctx, &rec)
 	return rec, err
 }
 
@@ -294,6 +301,9 @@ func (s *Store) Records(ctx context.Context, ids []string) (out []ledger.Record,
 		}
 		return err
 	})
+	for i := range out {
+		s.masks.give(ctx, &out[i])
+	}
 	return out, err
 }
 

@@ -14,16 +14,12 @@ func (w *writing) erase() error {
 	}
 	s := &w.after
 	for i := range s.reads {
-		s.reads[i] = s.reads[i].Without()
+		s.reads[i] = s.reads[i].Without(w.mask)
 	}
 	for i := range s.allowed {
 		s.allowed[i] = s.allowed[i].Without()
 	}
-	var marks []string
-	for _, mark := range marksOf(w.is.mark) {
-		marks = append(marks, ledger.Masked(mark))
-	}
-	w.is.mark = marked("", marks)
+	w.is.mark = marked("", ledger.Each(marksOf(w.is.mark), w.mask.Text))
 	w.before = state{op: &ledger.Operation{}}
 	if w.was.o.Moved != "" {
 		w.before.attempts = []ledger.Attempt{w.was.landed()}

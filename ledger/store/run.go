@@ -125,7 +125,7 @@ func (s *Store) ChangeRun(ctx context.Context, known ledger.DecisionRun, rule le
 // leaveOut tells what became of an item, unless the history says it already.
 func leaveOut(tx Tx, e ledger.Event, now time.Time) error {
 	e.At = now
-	l, err := load(tx, ledger.Locator{ID: e.OperationID, Skip: ledger.AllParts})
+	l, err := load(tx, ledger.Locator{ID: e.OperationID, Skip: ledger.AllParts}, nil)
 	if err != nil {
 		return err
 	}

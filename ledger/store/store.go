@@ -49,6 +49,7 @@ import (
 	"strconv"
 
 	"indoubt/ledger"
+	"indoubt/ledger/digestkey"
 )
 
 // Rows are the rows of a query.
@@ -93,17 +94,19 @@ type Options struct {
 
 // Store is a ledger in a database.
 type Store struct {
-	db  Database
-	key []byte // of the digests
+	db    Database
+	masks masks
 }
 
 var _ ledger.Store = (*Store)(nil)
 
-// New is the ledger in a database that has its tables.
-func New(db Database, digestKey []byte) *Store { return &Store{db, digestKey} }
+// New is the ledger in a database that has its tables, with the place where the key of its digests lies.
+func New(db Database, at digestkey.Place) *Store { return &Store{db: db, masks: masks{db: db, at: at}} }
 
-// DigestKey is the key that was given.
-func (s *Store) DigestKey(context.Context) ([]byte, error) { return s.key, nil }
+// DigestKey is the ledger's key, which is made where there is none.
+func (s *Store) DigestKey(ctx context.Context) ([]byte, error) {
+	return Key(ctx, s.db, s.masks.at, true)
+}
 
 // Database is where it is kept.
 func (s *Store) Database() Database { return s.db }

@@ -17,10 +17,7 @@ type Engine interface {
 
 // Hands carry out what a run decides, for whom and with what.
 type Hands struct {
-	Store interface {
-		ledger.Changer
-		ledger.Reader
-	}
+	Store  ledger.Decider
 	Engine Engine // nil: nothing can be sent
 	Actor  ledger.Actor
 	// Looks is when an operation of a kind that is decided now is looked for again.

@@ -3,6 +3,7 @@
 package cli_test
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -79,11 +80,15 @@ func TestE2E_TheKeyOfTheDigestsIsASecretFile(t *testing.T) {
 	need.OK(t, os.Symlink(key, filepath.Join(s.dir, "link")))
 	say(with(filepath.Join(s.dir, "link")), 0, "would begin", plain...)
 
+	var found struct{ ID string }
+	need.OK(t, json.Unmarshal([]byte(s.do("list", "--all", "-o", "jsonl").Out), &found))
 	says := digestkey.Variable
 	if !s.afar {
 		says = "is not there" // beside the file
 	}
 	say(s, 101, says, run...)
+	say(s, 1, says, "redact", found.ID+"@2", "--reason", "request 7", "--yes")
+	say(s, 1, says, "redact", found.ID+"@2", "--dry-run")
 	say(s, 0, "post", "list")
 	doctor(s, says)
 	if got := string(need.Get(os.ReadFile(sent))(t)); got != "sent\n" {

@@ -17,6 +17,7 @@ import (
 type redaction struct {
 	*app
 	flags decideFlags
+	mask  ledger.Mask         // the ledger's
 	done  bool                // something was redacted
 	texts []string            // that were taken out
 	in    string              // the directory of what a prune has moved
@@ -30,8 +31,9 @@ func newRedactCommand(a *app) *cobra.Command {
 		`Take the text out of settled operations, for good: input, command and request, answers,
 receipts, title, target, session, errors, evidence, reasons, marks, and what decisions and
 its outage's history say of it. Each text becomes [redacted]. Those that the ledger
-compares (receipts, target, marks; with --key, the key) become a digest: so the same key is
-still refused or answered, and a late answer is still told from a new one.
+compares (receipts, target, marks; with --key, the key) become a digest under the ledger's
+key: so the same key is still refused or answered, and a late answer is still told from a
+new one. Who lacks the ledger's key cannot redact.
 
 What stays: id, kind, key, token, the digest of the input, times, states, outcomes, costs,
 and who decided what and when. An event says who redacted it, when and why: write no
@@ -66,8 +68,11 @@ same command again.`,
 	return cmd
 }
 
-// show tells a person what it is of, and has them type that they mean it.
-func (r *redaction) show(_ context.Context, run *decisionRun, found []*ledger.Record) error {
+// show tells a person what it is of, and has them type that they mean it. Who lacks the ledger's key is refused.
+func (r *redaction) show(ctx context.Context, run *decisionRun, found []*ledger.Record) (err error) {
+	if r.mask, err = run.store.DigestKey(ctx); err != nil {
+		return err
+	}
 	if run.flags.yes || run.flags.dryRun || !slices.ContainsFunc(found, func(rec *ledger.Record) bool { return rec != nil }) {
 		return nil
 	}
@@ -86,6 +91,7 @@ func (r *redaction) show(_ context.Context, run *decisionRun, found []*ledger.Re
 
 // one redacts an operation, or what came since it was redacted.
 func (r *redaction) one(ctx context.Context, run *decisionRun, rec ledger.Record, seen ledger.RunItem, changeID string) (out resultJSON, err error) {
+	rec.Mask = r.mask // for a rehearsal
 	if out, err = decide(ctx, run, rec, seen, changeID); err != nil || run.flags.dryRun {
 		return out, err
 	}
