@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 	"indoubt/ledger/store"
 )
 
@@ -58,6 +59,13 @@ func (i *Image) NewMemory(clock ledger.Clock, steady ledger.SteadyClock, fill fu
 	m.related = maps.Clone(i.related)
 	i.mu.Unlock()
 	runtime.AddCleanup(m, func(db store.Database) { _ = db.Close() }, db)
+	return m
+}
+
+// memoryBeside makes one whose digests are those of another ledger.
+func memoryBeside(t need.T, s ledger.Store, clock *Clock) *Memory {
+	m := NewMemory(clock.Now, clock.Steady)
+	m.Store = store.New(m.db, Key(need.Get(s.DigestKey(context.Background()))(t)))
 	return m
 }
 

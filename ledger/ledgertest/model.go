@@ -33,7 +33,7 @@ func model(t *testing.T, open Open) {
 		clock := NewClock()
 		s := open(t, clock.Now, clock.Steady)
 		defer s.Close()
-		g := &game{real: &desk{failer: rt, s: s, clock: clock}, plain: &desk{failer: rt, s: NewMemory(clock.Now, clock.Steady), clock: clock}, rt: rt}
+		g := &game{real: &desk{failer: rt, s: s, clock: clock}, plain: &desk{failer: rt, s: memoryBeside(rt, s, clock), clock: clock}, rt: rt}
 		moves := map[string]func(*rapid.T){
 			"begin": g.begin, "settle": g.settle, "read": g.observe, "decide": g.decide, "allow": g.allow,
 			"repeat": g.repeat, "heartbeat": g.heartbeat, "suspend": g.suspend, "deliver": g.deliver, "expire": g.expire, "price": g.price, "hold": g.hold, "outage": g.outage, "fold": g.fold, "run": g.run,
