@@ -65,22 +65,25 @@ const (
 	AnswerInProgress BeginAnswer = "in_progress"  // an attempt is in flight
 	AnswerInDoubt    BeginAnswer = "in_doubt"     // check before you redo
 	AnswerFinished   BeginAnswer = "finished"     // committed before; the result is in the operation
-	AnswerRefused    BeginAnswer = "refused"      // abandoned, held, or failed without proof and without a permission
+	AnswerHeld       BeginAnswer = "held"         // begins are held: nothing was sent, come again
+	AnswerRefused    BeginAnswer = "refused"      // abandoned, a repeat that is held, or failed without proof and without a permission
 	AnswerKeyReused  BeginAnswer = "key_reused"   // the key belongs to another input (I4)
 	AnswerNotYours   BeginAnswer = "other_caller" // it may be another caller's: Request.OtherCaller
 )
 
 // BeginResult is the answer with the operation it is about. Attempt is set for
-// AnswerBegun; Why is a sentence for AnswerRefused.
+// AnswerBegun; Why is a sentence for AnswerRefused and AnswerHeld. Of what is held when it would have been new, the
+// Operation has no id.
 type BeginResult struct {
 	Answer    BeginAnswer
 	Operation Operation
 	Attempt   Attempt
 	Why       string
-	Gated     bool   // the operation has another name; it asks the same
-	Told      bool   // it is told once: who asks again, begins
-	Like      bool   // it is another call of the same tool
-	Change    string // with AnswerBegun: the change id of the begin
+	Until     time.Time // until when begins are held; zero: until they are released
+	Gated     bool      // the operation has another name; it asks the same
+	Told      bool      // it is told once: who asks again, begins
+	Like      bool      // it is another call of the same tool
+	Change    string    // with AnswerBegun: the change id of the begin
 }
 
 // Handle is what names the attempt that was begun to who may settle it; "" where none was.
@@ -220,8 +223,8 @@ func begin(rec *Record, req BeginRequest) (BeginResult, Change, error) {
 			return told(AnswerRefused, fmt.Sprintf("it did not land, but another one did or may have: %s; a retry needs a person's permission",
 				rel.says()))
 		}
-		if h := rec.HeldBy(); h != nil { // of a hold, only the first attempt is free
-			return told(AnswerRefused, h.says())
+		if h := rec.HeldBy(); h != nil {
+			return h.stops(o)
 		}
 		return beginAgain(rec, req, nil)
 	}
@@ -282,6 +285,9 @@ func allProven(o Operation, attempts []Attempt) bool {
 
 func beginNew(rec *Record, req BeginRequest, retire bool) (BeginResult, Change, error) {
 	now := rec.Now
+	if h := covering(rec.Holds, req.Kind, now); h != nil && h.Begins && req.Actor.Machine && req.SentAt.IsZero() {
+		return h.stops(Operation{Kind: req.Kind, Scope: req.Scope, Key: req.Key, Title: req.Title, Target: req.Target})
+	}
 	o := Operation{
 		ID: req.OperationID, Kind: req.Kind, Scope: req.Scope, Key: req.Key, SentKey: req.SentKey, KeyLive: true, Gate: req.Gate,
 		Token: req.Token, Fingerprint: req.Fingerprint, Title: req.Title, Target: cmp.Or(req.Target, req.requestTarget()), MarkRules: req.Marks.Rules,
@@ -296,7 +302,7 @@ func beginNew(rec *Record, req BeginRequest, retire bool) (BeginResult, Change, 
 
 func beginAllowed(rec *Record, req BeginRequest, g Allowed) (BeginResult, Change, error) {
 	if h := rec.HeldBy(); h != nil {
-		return BeginResult{Answer: AnswerRefused, Operation: rec.Operation, Why: h.says()}, Change{}, nil
+		return h.stops(rec.Operation)
 	}
 	if rel := g.voidedBy(rec); rel != nil {
 		return beginOvertaken(rec, req, g, rel)

@@ -13,15 +13,8 @@ func moved(rec *Record, verb string, seen int64, state bool) *MovedError {
 		Actor: o.Actor, Reason: o.Reason, At: o.UpdatedAt, NotFromThisOne: state}
 }
 
-// HeldBy is a hold that covers the record's operation now, or nil.
-func (r *Record) HeldBy() *Hold {
-	for i := range r.Holds {
-		if r.Holds[i].Covers(r.Operation.Kind, r.Now) {
-			return &r.Holds[i]
-		}
-	}
-	return nil
-}
+// HeldBy is a hold that covers the record's operation now, or nil: one on begins before any other.
+func (r *Record) HeldBy() *Hold { return covering(r.Holds, r.Operation.Kind, r.Now) }
 
 // voided closes every open permission: it was given for a situation that is gone.
 func voided(rec *Record, why string) []Allowed {

@@ -25,6 +25,7 @@ func permissions(t *testing.T, open Open) {
 		{"I5_NoMachineAllowsASend", noMachineAllows},
 		{"I8_ReservedNames", reservedNames},
 		{"HoldStopsIt", holdStops},
+		{"I3_BeginsAreHeld", beginsHeld},
 		{"I5_OvertakenWhileItWaited", overtakenWhileWaiting},
 		{"I9_ACallBesideADoubtIsRaised", besideADoubt},
 	} {
@@ -205,6 +206,35 @@ func holdStops(d *desk) {
 	}
 	d.ok(d.s.LiftHold(ctx, "kind:card.charge", maya, "it is up", d.id("change")))
 	need.Equal(d, d.begin("allowed").Answer, ledger.AnswerBegun, "after the hold")
+}
+
+// beginsHeld: a hold on begins stops machines until it is over. What is in flight settles, and what was sent elsewhere
+// is recorded.
+func beginsHeld(d *desk) {
+	flying, proven := d.begun("flying"), d.settle(d.begun("proven").Attempt.ID, ledger.OutcomeFailed)
+	allowed := d.allow(d.doubt("allowed"), ledger.BasisRiskAccepted)
+	until := d.clock.Now().Add(30 * time.Minute)
+	d.ok(d.s.Hold(ctx, ledger.Hold{Scope: "downstream:bank", Kinds: []string{"card.charge"}, Begins: true, Actor: maya, Reason: "restore", Until: until,
+		ChangeID: d.id("change")}))
+	d.ok(d.s.Hold(ctx, ledger.Hold{Scope: "all", Actor: maya, Reason: "night", ChangeID: d.id("change")}))
+	for _, key := range []string{"new", "proven", "allowed"} {
+		res := d.begin(key)
+		need.Must(d, res.Answer == ledger.AnswerHeld && strings.Contains(res.Why, "restore") && res.Until.Equal(until), "%s: %+v", key, res)
+	}
+	_, err := d.s.Read(ctx, ledger.ByName("card.charge", "", "new"))
+	need.That(d, errors.Is(err, ledger.ErrNotFound), "what is held is recorded: %v", err)
+	need.Equal(d, d.read(proven.ID).Operation.Version, proven.Version, "what was proven has moved")
+	rec := d.read(allowed.ID)
+	need.That(d, rec.OpenAllowed() != nil, "the permission is gone")
+	need.Equal(d, d.begin("flying").Answer, ledger.AnswerInProgress, "what is in flight")
+	need.Equal(d, d.settle(flying.Attempt.ID, ledger.OutcomeCommitted).State, ledger.Committed, "and settles")
+	need.Equal(d, d.begin("flying").Answer, ledger.AnswerFinished, "and is answered")
+	need.Equal(d, d.begin("else", func(r *ledger.BeginRequest) { r.Kind = "mail.send" }).Answer, ledger.AnswerBegun, "another kind")
+	need.Equal(d, d.begin("by hand", func(r *ledger.BeginRequest) { r.Actor = maya }).Answer, ledger.AnswerBegun, "a person's")
+	need.Equal(d, d.begin("before", func(r *ledger.BeginRequest) { r.SentAt = d.clock.Now().Add(-time.Hour) }).Answer, ledger.AnswerBegun, "what was sent")
+	d.clock.Advance(30 * time.Minute)
+	need.Equal(d, d.begin("new").Answer, ledger.AnswerBegun, "when it is over")
+	need.Equal(d, d.begin("allowed").Answer, ledger.AnswerRefused, "under the other hold")
 }
 
 // What was allowed was allowed before the newer one came: sending it now might

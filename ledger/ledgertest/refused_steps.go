@@ -190,6 +190,7 @@ var refusedSteps = []refusedStep{
 	{"begins go on", "", []string{born("h1", "h1", "")}},
 	{"hold begins of x", "", []string{"UPDATE hold SET begins=1 WHERE scope='kind:x'"}},
 	{"!machine begins x", "begins are held here: indoubt", []string{born("h2", "h2", "")}},
+	{"what was sent before is recorded, and settles", "", []string{born("h5", "h5", "started_at=1"), moved("h5", refused)}},
 	{"!OR REPLACE, machine NULL begins x", "begins are held here: indoubt", []string{born("h2", "h2", "machine=NULL", "OR REPLACE")}},
 	{"!machine 2", "bounds", []string{born("h2", "h2", "machine=2")}},
 	{"a person begins x", "", []string{born("h2", "h2", "machine=0")}},

@@ -33,6 +33,14 @@ func (d *desk) settleSent(of ledger.BeginResult, outcome ledger.Outcome, mod ...
 
 // sent are attempts that a ledger has lost, and that are settled by who remembers them.
 func sent(t *testing.T, open Open) {
+	t.Run("I9_WhileBeginsAreHeld", func(t *testing.T) {
+		of := newDesk(t, open).begun("k")
+		d := newDesk(t, open)
+		d.n = 100
+		d.clock.Advance(time.Minute)
+		d.ok(d.s.Hold(ctx, ledger.Hold{Scope: "all", Begins: true, Actor: maya, Reason: "restore", ChangeID: d.id("change")}))
+		need.Equal(d, d.settleSent(of, ledger.OutcomeCommitted).After.State, ledger.Committed, "what was sent before")
+	})
 	t.Run("I9_TheFirst", func(t *testing.T) {
 		of := newDesk(t, open).begun("k")
 		d := newDesk(t, open)

@@ -219,7 +219,8 @@ func (r *Recorder) Again(ctx context.Context, last Begun, s ledger.SettleRequest
 		w.Repeats = last.Attempt.ID
 	}
 	next, err := r.BeginToSend(ctx, w)
-	return next, err == nil && (next.Answer == ledger.AnswerBegun || !lost && next.Answer != ledger.AnswerRefused)
+	return next, err == nil && (next.Answer == ledger.AnswerBegun ||
+		!lost && next.Answer != ledger.AnswerRefused && next.Answer != ledger.AnswerHeld)
 }
 
 // remembered reports whether the other side would answer a repeat, after a while, with its

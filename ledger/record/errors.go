@@ -18,7 +18,8 @@ import (
 //   - in_progress: an attempt is in flight elsewhere, until Operation.DeadlineAt at the latest.
 //     Request.Wait waits for it
 //   - key_reused: the key belongs to a request with another input (I4)
-//   - refused: it was abandoned, is held, or is said to have failed without a proof
+//   - held: begins are held. Nothing was sent; the same request may come again, after Until where that is said
+//   - refused: it was abandoned, a repeat is held, or is said to have failed without a proof
 //   - other_caller: it may have been another caller's, by the headers that Why names
 //   - finished: it is done, and there is no answer to repeat
 type AnswerError struct {
@@ -27,6 +28,9 @@ type AnswerError struct {
 }
 
 func (e *AnswerError) Error() string {
+	if e.Answer == ledger.AnswerHeld {
+		return Held(e.BeginResult)
+	}
 	return about(e.Operation, map[ledger.BeginAnswer]string{
 		ledger.AnswerInDoubt:    "in doubt, it may have landed",
 		ledger.AnswerInProgress: "in progress until " + e.Operation.DeadlineAt.UTC().Format(time.RFC3339) + " at the latest",
@@ -35,6 +39,15 @@ func (e *AnswerError) Error() string {
 		ledger.AnswerNotYours:   "it is recorded with another " + e.Why + ", which may be another caller's",
 		ledger.AnswerFinished:   "it is done, and there is no answer to repeat",
 	}[e.Answer], e.Err)
+}
+
+// Held says that nothing was sent because begins are held, and until when.
+func Held(res ledger.BeginResult) string {
+	said := "begins are " + res.Why + "; nothing was sent, come again"
+	if !res.Until.IsZero() {
+		said += " after " + res.Until.UTC().Format(time.RFC3339)
+	}
+	return said
 }
 
 func (e *AnswerError) Unwrap() error { return e.Err }
@@ -185,6 +198,7 @@ var SafeNewKey = map[string]bool{
 	"abandoned":       false,
 	"pending":         false,
 
+	"held":          true, // nothing of it is recorded
 	"key_missing":   true,
 	"key_malformed": true,
 	"key_reused":    true, // that is another request's

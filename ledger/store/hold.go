@@ -21,11 +21,16 @@ func (s *Store) Hold(ctx context.Context, h ledger.Hold) error {
 			return err
 		}
 		now := tx.Moment().Wall // and not the clock of who holds: a run that goes on is stopped by what came since
-		detail, _ := json.Marshal(map[string]any{"scope": h.Scope, "until": h.Until, "kinds": h.Kinds})
+		standing, err := holdsAt(tx, now)
+		if err != nil {
+			return err
+		}
+		h.Begins = h.Begins || slices.ContainsFunc(standing, func(s ledger.Hold) bool { return s.Scope == h.Scope && s.Begins })
+		detail, _ := json.Marshal(map[string]any{"scope": h.Scope, "begins": h.Begins, "until": h.Until, "kinds": h.Kinds})
 		return errors.Join(
 			exec(tx, `DELETE FROM hold WHERE scope = ?`, string(h.Scope)),
-			exec(tx, `INSERT INTO hold (scope, kinds, actor, reason, created_at, until, change_id) VALUES (?, ?, ?, ?, ?, ?, ?)`,
-				string(h.Scope), list(h.Kinds), named(h.Actor.Name), h.Reason, millis(now), millis(h.Until), h.ChangeID),
+			exec(tx, `INSERT INTO hold (scope, kinds, actor, reason, begins, created_at, until, change_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+				string(h.Scope), list(h.Kinds), named(h.Actor.Name), h.Reason, number(h.Begins), millis(now), millis(h.Until), h.ChangeID),
 			Tell(tx, ledger.Event{ID: h.ChangeID, At: now, Verb: "hold", Actor: h.Actor, Reason: h.Reason, Detail: detail}))
 	})
 }
@@ -56,15 +61,15 @@ func (s *Store) Holds(ctx context.Context, now time.Time) (out []ledger.Hold, er
 }
 
 // holdsQuery reads the holds; who holds is in the event.
-const holdsQuery = `SELECT h.scope, h.kinds, h.actor, coalesce(e.machine, 0) = 1, coalesce({text e.facts}, ''), h.reason, h.created_at,
-	h.until, h.change_id FROM hold h LEFT JOIN ev e ON e.op = 0 AND e.id = h.change_id ORDER BY h.created_at, h.scope`
+const holdsQuery = `SELECT h.scope, h.kinds, h.actor, coalesce(e.machine, 0) = 1, coalesce({text e.facts}, ''), h.reason, h.begins,
+	h.created_at, h.until, h.change_id FROM hold h LEFT JOIN ev e ON e.op = 0 AND e.id = h.change_id ORDER BY h.created_at, h.scope`
 
 // holdsAt are the holds in force.
 func holdsAt(tx Tx, now time.Time) ([]ledger.Hold, error) {
 	all, err := Collect(tx, func(rows Rows) (h ledger.Hold, err error) {
 		var kinds, facts string
 		var created, until int64
-		err = rows.Scan(&h.Scope, &kinds, &h.Actor.Name, &h.Actor.Machine, &facts, &h.Reason, &created, &until, &h.ChangeID)
+		err = rows.Scan(&h.Scope, &kinds, &h.Actor.Name, &h.Actor.Machine, &facts, &h.Reason, &h.Begins, &created, &until, &h.ChangeID)
 		w := whoIn(parse(facts))
 		h.Actor.OSUser, h.Actor.Host, h.Actor.Terminal = w.OSUser, w.Host, w.Terminal
 		h.Kinds, h.CreatedAt, h.Until = unlist(kinds), at(created), at(until)

@@ -139,7 +139,7 @@ CREATE VIEW settle (   -- INSERT after the answer; attempt is the operation's id
 - this ledger was moved: indoubt doctor says where
   EXISTS (SELECT 1 FROM {schema}meta WHERE name = 'moved_to')
 - begins are held here: indoubt list says why
-  EXISTS (SELECT 1 FROM {schema}hold h WHERE h.begins = 1 AND h.scope IN ('all', 'kind:' || NEW.kind) AND (h.until = 0 OR h.until > {now})) AND NEW.machine = 1
+  EXISTS (SELECT 1 FROM {schema}hold h WHERE h.begins = 1 AND (h.scope IN ('all', 'kind:' || NEW.kind) OR {text h.kinds} LIKE '%"' || NEW.kind || '"%') AND (h.until = 0 OR h.until > {now})) AND NEW.machine = 1 AND NEW.started_at >= NEW.changed_at
 - this operation is recorded already: operations are never replaced
   EXISTS (SELECT 1 FROM {schema}op o WHERE o.id = NEW.id)
 - this key is in use by another operation of this kind and scope: look at what became of that one before you send

@@ -60,6 +60,9 @@ func load(tx Tx, loc ledger.Locator, m ledger.Mask) (*loaded, error) {
 		now := tx.Moment()
 		all = []*loaded{none()}
 		all[0].rec.Now, all[0].rec.Steady = now.Wall, now.Steady
+		if loc.Skip&ledger.PartHolds == 0 { // those on begins stop what is new
+			all[0].rec.Holds, err = holdsAt(tx, now.Wall)
+		}
 	}
 	return append(all, nil)[0], err
 }

@@ -384,6 +384,8 @@ func notToSend(res ledger.BeginResult, data any, by *policy.Policy) *failure {
 		f.Message = fmt.Sprintf("an attempt is in flight, until %s at the latest", o.DeadlineAt.UTC().Format(time.RFC3339))
 		f.Message += underKey(res)
 		f.Hint = "wait for it with --wait\n" + f.Hint
+	case ledger.AnswerHeld:
+		f.Code, f.Message, f.Hint = "held", record.Held(res), "indoubt doctor names the holds, and who to ask"
 	case ledger.AnswerKeyReused:
 		f.Message = fmt.Sprintf("key %s was used with another input", o.Key)
 		f.Hint = "use a new key for a new request\n" + f.Hint

@@ -221,6 +221,12 @@ const charge = `{"customer":"cus_9","amount":42000,"currency":"usd","invoice":"I
 // run runs one command line on the bench.
 func (b *bench) run(args ...string) (exit int, stdout, stderr string) {
 	b.Helper()
+	return b.runUntil(context.Background(), args...)
+}
+
+// runUntil is run as it ends when it is interrupted.
+func (b *bench) runUntil(ctx context.Context, args ...string) (exit int, stdout, stderr string) {
+	b.Helper()
 	var out, errOut bytes.Buffer
 	a := newApp(strings.NewReader(b.typed), &out, &errOut)
 	a.clock, a.steady = b.clock, hostclock.With(b.clock)
@@ -239,7 +245,7 @@ func (b *bench) run(args ...string) (exit int, stdout, stderr string) {
 		}
 		return ""
 	}
-	exit = a.run(context.Background(), args)
+	exit = a.run(ctx, args)
 	return exit, out.String(), errOut.String()
 }
 

@@ -24,6 +24,7 @@ type decideFlags struct {
 	reference string
 	truth     string // ack
 	until     string
+	begins    bool   // hold
 	request   string // retry: the digest of what may be sent
 	key       bool   // redact
 }

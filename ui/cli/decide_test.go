@@ -276,6 +276,7 @@ func TestTheWorstExitCodeWins(t *testing.T) {
 }
 
 func TestHoldsAndTheirRelease(t *testing.T) {
+	t.Run("begins", beginsAreHeld)
 	b := newBench(t)
 	b.doubt(1, "stripe.charge", charge)
 	args := []string{"hold", "--downstream", "stripe", "--reason", "outage", "--until", "2h", "--idempotency-key", "H"}
@@ -298,6 +299,32 @@ func TestHoldsAndTheirRelease(t *testing.T) {
 	b.json(2, "hold", "--all")
 	b.json(2, "hold", "--downstream", "nobody", "--reason", "r")
 	b.json(2, "hold", "--all", "--reason", "r", "--until", "yesterday")
+}
+
+// beginsAreHeld: every recorder says that nothing was sent, and to come again; begins stay held under the next hold.
+func beginsAreHeld(t *testing.T) {
+	b := newBench(t)
+	var flying begunJSON
+	need.OK(t, json.Unmarshal(b.json(0, "begin", "--kind", "post", "--key", "first").Data, &flying))
+	ctx, cancel := context.WithCancel(t.Context())
+	s := b.open()
+	go func() {
+		defer cancel()
+		for holds, err := s.Holds(t.Context(), b.clock()); err == nil && len(holds) == 0; holds, err = s.Holds(t.Context(), b.clock()) {
+			time.Sleep(time.Millisecond)
+		}
+	}()
+	exit, _, stderr := b.runUntil(ctx, "hold", "--all", "--begins", "--reason", "restore")
+	need.That(t, exit == 7 && strings.Contains(stderr, "all is held, and 1 are still in flight"), "exit %d: %s", exit, stderr)
+	b.want(0, "settle", *flying.Handle, "--outcome", "committed")
+	a := b.json(0, "hold", "--all", "--reason", "longer")
+	need.That(t, a.Effect == "updated" && strings.Contains(string(a.Data), `"begins":true`) && strings.Contains(string(a.Data), `"newest":{`), "%s", a.Data)
+	const said = "begins are held by maya (longer); nothing was sent, come again"
+	need.Contains(t, b.want(7, "begin", "--kind", "post", "--key", "k"), said)
+	need.Equal(t, b.json(7, "begin", "--kind", "post", "--key", "k").Error.Code, "held")
+	need.Contains(t, b.want(0, "doctor"), "maya holds all, begins too: longer")
+	need.Contains(t, b.want(0, "release", "--all", "--reason", "over"), "released all")
+	b.want(0, "begin", "--kind", "post", "--key", "k")
 }
 
 func TestReadOnlyRefusesEveryChange(t *testing.T) {

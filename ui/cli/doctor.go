@@ -146,7 +146,11 @@ func (x *examination) lastWrites(ctx context.Context, s ledger.Store) {
 	x.say("last write", level, ticket.Ago(now.Sub(info.LastWrite))+by, do)
 	if holds, err := s.Holds(ctx, now); err == nil {
 		for _, h := range holds {
-			x.say("hold", ledger.LevelWarn, fmt.Sprintf("%s holds %s: %s", h.Actor.Name, h.Scope, h.Reason), "indoubt release, when it is over")
+			what := string(h.Scope)
+			if h.Begins {
+				what += ", begins too"
+			}
+			x.say("hold", ledger.LevelWarn, fmt.Sprintf("%s holds %s: %s", h.Actor.Name, what, h.Reason), h.Scope.Release()+", when it is over")
 		}
 	}
 }

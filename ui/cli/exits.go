@@ -17,7 +17,7 @@ var exitWords = [...]string{
 	exitConflict:   "conflict: it moved, or is decided already",
 	exitRefused:    "refused: by the policy, a hold, --read-only, or for want of a person",
 	exitInDoubt:    "in doubt",
-	exitInProgress: "in progress",
+	exitInProgress: "in progress, or begins are held: nothing was sent, come again",
 	exitKeyReused:  "the key was used with another input",
 	exitFinished:   "finished already",
 }
@@ -34,7 +34,7 @@ var codes = [...]string{
 	exitRefused: "conflict copied failover hold incomplete moved_away no_check no_person over quitting read_only " +
 		"redacted refused related throttled",
 	exitInDoubt:    "in_doubt",
-	exitInProgress: "in_progress",
+	exitInProgress: "held in_progress",
 	exitKeyReused:  "key_reused",
 	exitFinished:   "finished",
 }

@@ -48,14 +48,23 @@ func newHoldCommand(a *app) *cobra.Command {
 	var flags decideFlags
 	cmd := ofScope(&cobra.Command{
 		Use:   "hold [KIND|--downstream D|--all]",
-		Short: "Stop every repeat, retry and bulk run at once",
+		Short: "Stop every repeat, retry and bulk run at once, and first sends where that is asked",
 		Long: `Stop every recorder's own repeat, every permission to send again and every bulk run
 for a kind, a downstream or everything. Checks go on, and pipelines with what is new
 or known to have had no effect. A hold on the same scope
-is replaced. A kind that neither the policy nor the ledger knows is refused as a slip.`,
-		Example: "  indoubt hold --all --reason 'stripe outage, sam is on it'\n  indoubt hold stripe.charge --reason 'wrong amounts' --until 2h",
+is replaced. A kind that neither the policy nor the ledger knows is refused as a slip.
+
+With --begins it stops what is new as well: for maintenance, for a restore, or because
+the other side asks for it. Every recorder says that nothing was sent, and to come again.
+What is in flight goes on and is settled; the command waits until nothing is, and prints
+the ledger's newest event. Ctrl-C ends the waiting, and leaves the hold. Begins stay held
+until that is released, also where another hold takes its place.`,
+		Example: `  indoubt hold --all --reason 'stripe outage, sam is on it'
+  indoubt hold stripe.charge --reason 'wrong amounts' --until 2h
+  indoubt hold --downstream stripe --begins --reason 'their support says stop'`,
 	}, a, &flags, holdCommand.hold)
 	cmd.Flags().StringVar(&flags.until, "until", "", "a duration (2h), a time of day (06:00) or an RFC 3339 time; without it, until released")
+	cmd.Flags().BoolVar(&flags.begins, "begins", false, "first sends, too, and wait until nothing is in flight")
 	return cmd
 }
 
@@ -86,7 +95,7 @@ func ofScope(cmd *cobra.Command, a *app, flags *decideFlags,
 }
 
 func holdJSON(h ledger.Hold) map[string]any {
-	return map[string]any{"hold": map[string]any{"scope": h.Scope, "kinds": list(h.Kinds), "actor": h.Actor, "reason": h.Reason,
+	return map[string]any{"hold": map[string]any{"scope": h.Scope, "begins": h.Begins, "kinds": list(h.Kinds), "actor": h.Actor, "reason": h.Reason,
 		"created_at": moment(h.CreatedAt), "until": moment(h.Until)}}
 }
 
@@ -112,7 +121,7 @@ func (c holdCommand) hold(ctx context.Context, scope ledger.HoldScope, flags *de
 			return err
 		}
 	}
-	h := ledger.Hold{Scope: scope, Kinds: kinds, Actor: run.actor, Reason: flags.reason, Until: ends, ChangeID: run.Record.ChangeID(run.Items[0])}
+	h := ledger.Hold{Scope: scope, Begins: flags.begins, Kinds: kinds, Actor: run.actor, Reason: flags.reason, Until: ends, ChangeID: run.Record.ChangeID(run.Items[0])}
 	holds, err := run.store.Holds(ctx, now)
 	if err != nil {
 		return err
@@ -121,6 +130,7 @@ func (c holdCommand) hold(ctx context.Context, scope ledger.HoldScope, flags *de
 	standing := slices.IndexFunc(holds, func(h ledger.Hold) bool { return h.Scope == scope })
 	if standing >= 0 {
 		effect, would = effectUpdated, effectWouldUpdate
+		h.Begins = h.Begins || holds[standing].Begins
 	}
 	if flags.dryRun {
 		return c.done(would, holdJSON(h), func(w *safe.Writer) { w.Println("would hold " + string(scope)) })
@@ -131,13 +141,55 @@ func (c holdCommand) hold(ctx context.Context, scope ledger.HoldScope, flags *de
 		return err
 	}
 	run.carry(ctx)
-	return c.done(effect, holdJSON(h), func(w *safe.Writer) {
-		line := "holding " + string(scope)
-		if !ends.IsZero() {
-			line += " until " + clockTime(ends)
-		}
-		w.Println(line + ": nothing is repeated, and no retry is allowed")
+	line := "holding " + string(scope)
+	if !ends.IsZero() {
+		line += " until " + clockTime(ends)
+	}
+	if !h.Begins {
+		return c.done(effect, holdJSON(h), func(w *safe.Writer) { w.Println(line + ": nothing is repeated, and no retry is allowed") })
+	}
+	c.errOut.Println(line + ": nothing is begun, repeated or allowed")
+	newest, err := c.standstill(ctx, run.store, h)
+	if err != nil {
+		return err
+	}
+	data := holdJSON(h)
+	data["newest"] = map[string]any{"seq": newest.Seq, "change": newest.ID, "at": moment(newest.At)}
+	return c.done(effect, data, func(w *safe.Writer) {
+		w.Printf("nothing is in flight. The newest event is %d, change %s, at %s\n", newest.Seq, newest.ID, clockTime(newest.At))
 	})
+}
+
+// standstill waits until nothing that a hold covers is in flight, and returns the newest event then.
+func (c holdCommand) standstill(ctx context.Context, s ledger.Store, h ledger.Hold) (newest ledger.Event, err error) {
+	changed, said, reads := s.Watch(ctx), -1, context.WithoutCancel(ctx) // who stops the waiting is told of what
+	for {
+		states, err := s.StateCounts(reads, c.clock())
+		if err != nil {
+			return newest, err
+		}
+		flying := 0
+		for _, of := range states {
+			if of.State == ledger.Pending && h.Covers(of.Kind, c.clock()) {
+				flying += of.Count
+			}
+		}
+		if flying == 0 {
+			events, err := s.History(reads, ledger.HistoryQuery{Newest: true, Limit: 1})
+			return append(events, newest)[0], err
+		}
+		if flying != said {
+			c.errOut.Printf("%d in flight; waiting for their answers or their deadlines. Ctrl-C leaves the hold\n", flying)
+			said = flying
+		}
+		select {
+		case <-changed:
+		case <-time.After(time.Second): // a deadline passes without an event
+		case <-ctx.Done():
+			return newest, &failure{Code: "in_progress", Message: fmt.Sprintf("%s is held, and %d are still in flight", h.Scope, flying),
+				Hint: "indoubt list lane:in_flight"}
+		}
+	}
 }
 
 func (c holdCommand) release(ctx context.Context, scope ledger.HoldScope, flags *decideFlags) error {
@@ -170,17 +222,45 @@ func (c holdCommand) release(ctx context.Context, scope ledger.HoldScope, flags 
 		return err
 	}
 	run.carry(ctx)
+	loose, err := c.letLoose(ctx, run.store, holds[slices.IndexFunc(holds, func(h ledger.Hold) bool { return h.Scope == scope })])
+	if err != nil {
+		return err
+	}
+	data["allowed"] = loose
 	return c.done(effectUpdated, data, func(w *safe.Writer) {
 		w.Println("released " + string(scope))
+		if loose > 0 {
+			w.Printf("%d allowed sends go out when their pipelines come\n", loose)
+		}
 		for _, line := range held(others) {
 			w.Println(line)
 		}
 	})
 }
 
+// letLoose is how many sends are allowed that a hold kept back.
+func (c holdCommand) letLoose(ctx context.Context, s ledger.Store, h ledger.Hold) (n int, err error) {
+	allowed, err := ledger.ParseFilter("lane:" + string(ledger.LaneUnfetched))
+	for after, more := "", err == nil; more; more = after != "" && err == nil {
+		var page ledger.Page
+		page, err = s.Page(ctx, ledger.Query{Tab: ledger.TabAll, Filter: allowed, Now: c.clock(), After: after, Limit: 500})
+		for _, row := range page.Rows {
+			if h.Covers(row.Kind, c.clock()) {
+				n++
+			}
+		}
+		after = page.Next
+	}
+	return n, err
+}
+
 func held(holds []ledger.Hold) []string {
 	return ledger.Each(holds, func(h ledger.Hold) string {
-		return fmt.Sprintf("held is %s, by %s: %s", h.Scope, h.Actor.Name, h.Reason)
+		begins := ""
+		if h.Begins {
+			begins = ", begins too"
+		}
+		return fmt.Sprintf("held is %s%s, by %s: %s", h.Scope, begins, h.Actor.Name, h.Reason)
 	})
 }
 

@@ -47,7 +47,7 @@ Where there is no answer of the upstream's the client gets a problem document
 (RFC 9457) whose "code" says why:
   400 key_missing, key_malformed   409 in_progress, in_doubt, finished, refused, other_caller
   422 key_reused                   503 never_sent: safe to repeat
-  502, 504 outcome_unknown         503 not_recorded: safe to repeat
+  502, 504 outcome_unknown         503 not_recorded, held: safe to repeat
 The answer to a write names its operation in the header Indoubt-Operation.
 
 The kind of a write is that of the policy whose match: fits, else

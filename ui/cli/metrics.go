@@ -123,6 +123,14 @@ func writeMetrics(ctx context.Context, m *exposition, s ledger.Store, engine *re
 	if err := outageMetrics(ctx, m, s, now); err != nil {
 		return err
 	}
+	holds, err := s.Holds(ctx, now)
+	if err != nil {
+		return err
+	}
+	m.family("indoubt_holds", "gauge", "Holds in force. begins says whether they stop first sends, too.")
+	for _, h := range holds {
+		m.sample(1, "scope", string(h.Scope), "begins", strconv.FormatBool(h.Begins))
+	}
 	m.family("indoubt_engine_seconds", "gauge", "Seconds since an engine was last at work; none while no engine ever was.")
 	if !info.EngineAt.IsZero() {
 		m.sample(max(now.Sub(info.EngineAt).Seconds(), 0))

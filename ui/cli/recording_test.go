@@ -270,6 +270,12 @@ func TestRunGivesItsResultAsJSON(t *testing.T) {
 	if d := told.begun(t); told.Error.Code != "in_doubt" || d.Ran || d.Class != "exit" {
 		t.Errorf("%+v %+v", told.Error, d)
 	}
+	b.want(0, "hold", "--all", "--begins", "--reason", "restore")
+	held := status(107, "--key", "d", "--", "false")
+	if d := held.begun(t); held.Error.Code != "held" || d.Ran || d.Answer != "held" {
+		t.Errorf("%+v %+v", held.Error, d)
+	}
+	b.want(0, "release", "--all", "--reason", "over")
 	missing := status(127, "--key", "c", "--", "no-such-command-anywhere")
 	if d := missing.begun(t); missing.Error.Code != "never_sent" || d.State != "failed" || d.Exit != nil {
 		t.Errorf("%+v %+v", missing.Error, d)

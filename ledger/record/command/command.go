@@ -380,7 +380,7 @@ func told(res ledger.BeginResult) Result {
 			// What reads the output would take the part for everything.
 			out.Part, out.ExitCode = true, exitFinished
 		}
-	case ledger.AnswerInProgress:
+	case ledger.AnswerInProgress, ledger.AnswerHeld:
 		out.ExitCode = exitInProgress
 	case ledger.AnswerKeyReused:
 		out.ExitCode = exitKeyReused

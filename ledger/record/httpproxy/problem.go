@@ -106,6 +106,9 @@ func (p *problem) advise(advice string) *problem {
 	return p
 }
 
+// heldFor is after how long at most what is held may come again: a hold can be released before its time.
+const heldFor = time.Minute
+
 // problems are those of what was not taken, and of what the ledger answers. %s is why.
 var problems = []*problem{
 	newProblem("key_missing", http.StatusBadRequest, "This write needs an Idempotency-Key", "%s"),
@@ -122,6 +125,8 @@ var problems = []*problem{
 		advise("Use a new key for a new request, and the same request under the same key."),
 	newProblem("other_caller", http.StatusConflict, "The same request came with another %s",
 		"It may be another caller's, so that its answer is not given away; nothing was sent now.").advise("For another request use a new key."),
+	newProblem("held", http.StatusServiceUnavailable, "Begins are held", "Nothing was recorded or sent: %s.").
+		advise("Send the same again later."),
 	newProblem("refused", http.StatusConflict, "It is not to be sent", "%s").advise("Look at it: "),
 	newProblem("finished", http.StatusConflict, "It is done already, and there is no answer to repeat", "Nothing was sent now.").
 		advise("Take it as done; its effect is named by the receipt where there is one. Look at it: "),
@@ -195,6 +200,11 @@ func problemOfAnswer(e *record.AnswerError) *problem {
 	switch lost, sent := errors.AsType[*roundtrip.LostError](e); {
 	case e.Answer == ledger.AnswerNotYours:
 		p.Receipt = ""
+	case e.Answer == ledger.AnswerHeld:
+		p.retryAfter = max(time.Second, min(heldFor, time.Until(e.Until)))
+		if e.Until.IsZero() {
+			p.retryAfter = heldFor
+		}
 	case e.Answer == ledger.AnswerInProgress && e.Gated:
 		p.Advice = newOnce("has ended", o)
 	case e.Answer == ledger.AnswerInProgress: // what has taken long takes as long again, and is in doubt at its deadline

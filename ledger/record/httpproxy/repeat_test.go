@@ -4,6 +4,8 @@ import (
 	"context"
 	"io"
 	"net"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -152,4 +154,24 @@ func TestKnownFailuresAreTriedAgain(t *testing.T) {
 			need.That(t, a.status == 201 && len(rec.Attempts) == 2 && rec.Operation.State == ledger.Committed && up.total() == 1, "%+v: %d attempts", a, len(rec.Attempts))
 		})
 	}
+}
+
+// TestBeginsAreHeld: while begins are held a client is told to come again, nothing goes out, and nothing is recorded.
+func TestBeginsAreHeld(t *testing.T) {
+	up := newUpstream(t, created)
+	w := newWorld(t, up, setup{})
+	hold := ledger.Hold{Scope: "all", Begins: true, Actor: ledger.Actor{Name: "maya"}, Reason: "restore", ChangeID: ledger.NewID()}
+	need.OK(t, w.store.Hold(t.Context(), hold))
+	a := w.post("k-1", `{}`)
+	p := a.problem(t)
+	need.That(t, a.status == 503 && p.Code == "held" && p.Operation == "" && strings.Contains(p.Detail, "held by maya (restore)") &&
+		a.header.Get("Retry-After") == "60", "%d %v %s", a.status, a.header, a.body)
+	hold.ChangeID, hold.Until = ledger.NewID(), time.Now().Add(10*time.Second)
+	need.OK(t, w.store.Hold(t.Context(), hold))
+	seconds := need.Get(strconv.Atoi(w.post("k-1", `{}`).header.Get("Retry-After")))(t)
+	need.That(t, 1 <= seconds && seconds <= 10, "it may come again after %d s", seconds)
+	counts := need.Get(w.store.Counts(t.Context(), time.Now()))(t)
+	need.That(t, up.total() == 0 && counts.All == 0, "%d went out, %d are recorded", up.total(), counts.All)
+	need.OK(t, w.store.LiftHold(t.Context(), "all", hold.Actor, "over", ledger.NewID()))
+	need.Equal(t, w.post("k-1", `{}`).status, 201)
 }

@@ -261,7 +261,7 @@ func (a told) problem(t *testing.T) problem {
 	}
 	facts := record.FactsOf(p.Code, p.Operation, "indoubt check "+p.Operation)
 	need.That(t, p.Facts == facts && strings.Contains(a.body, `"safe_new_key":`+strconv.FormatBool(facts.SafeNewKey)), "%s", a.body)
-	may := map[string]bool{"in_progress": !strings.Contains(p.Advice, "or another key: "), "not_recorded": true, "never_sent": true, "busy": true, "unreachable": true}[p.Code]
+	may := map[string]bool{"in_progress": !strings.Contains(p.Advice, "or another key: "), "not_recorded": true, "never_sent": true, "busy": true, "unreachable": true, "held": true}[p.Code]
 	if again := a.header.Get("X-Should-Retry") != "false"; again != may || again != (a.header.Get("Stripe-Should-Retry") != "false") || again != (a.header.Get("Retry-After") != "") {
 		t.Errorf("%s: %v", p.Code, a.header)
 	}

@@ -34,7 +34,7 @@ type told struct {
 
 // outcomeOf are the outcomes by the codes of the other proxy.
 var outcomeOf = map[string]string{
-	"in_doubt": "unknown", "in_progress": "pending", "finished": "done", "refused": "refused", "key_reused": "key_reused",
+	"in_doubt": "unknown", "in_progress": "pending", "finished": "done", "refused": "refused", "held": "held", "key_reused": "key_reused",
 }
 
 // about fills in what every answer about an operation says.
@@ -57,6 +57,10 @@ func (c *call) held(res ledger.BeginResult) []byte {
 		return c.unknown(o, res.Why)
 	case ledger.AnswerInProgress:
 		return c.waiting(o, "it has not ended yet")
+	case ledger.AnswerHeld:
+		t := c.about(o, "held", record.Held(res)+": this call has not failed. Go on with what does not depend on it, and repeat it then.")
+		t.Why = res.Why
+		return c.tell(t, true)
 	case ledger.AnswerKeyReused:
 		t := c.about(o, "key_reused", "Nothing was sent, because this idempotency key belongs to a call with other arguments: "+
 			"use a new key for this one.")

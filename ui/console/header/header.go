@@ -281,7 +281,11 @@ func (h *Header) states(add func(weight, line int, p draw.Paint, long, short saf
 			add(4, 0, th.Bad, safe.Say("+%s", draw.Plural(len(h.Holds)-1, "HOLD", "HOLDS")), safe.Text{})
 			break
 		}
-		add(4, 0, th.Bad, safe.Say("HOLD %s by %s", ticket.Scope(hold.Scope), ticket.Who(hold.Actor.Name)), safe.Say("HOLD"))
+		word := "HOLD"
+		if hold.Begins {
+			word = "NOTHING BEGINS:"
+		}
+		add(4, 0, th.Bad, safe.Say("%s %s by %s", word, ticket.Scope(hold.Scope), ticket.Who(hold.Actor.Name)), safe.Say("HOLD"))
 	}
 	if step := h.Info.Step; step != 0 && h.Now.Sub(h.Info.SteppedAt).Abs() < stepShown {
 		way := "FORWARD"
