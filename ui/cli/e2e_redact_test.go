@@ -18,6 +18,7 @@ import (
 // What was redacted is on no screen, in no row and in no file, and its key is known still.
 func TestE2E_RedactedForGood(t *testing.T) {
 	s := bareSite(t)
+	s.giveKey()
 	s.writePolicy("version: 1\n")
 	say := func(exit int, what string, args ...string) string {
 		t.Helper()

@@ -198,11 +198,17 @@ func newSite(t *testing.T) *site {
 	t.Cleanup(func() { s.down.Close() })
 	s.writePolicy(kinds)
 	s.env = append(s.env, "E2E_KEY="+ownKey)
-	if s.afar { // a ledger on a server has no key beside it
+	s.giveKey()
+	return s
+}
+
+// giveKey gives a ledger on a server its key of digests: it has none beside it.
+func (s *site) giveKey() {
+	s.Helper()
+	if s.afar {
 		s.env = append(s.env, digestkey.Variable+"="+filepath.Join(s.dir, "digest.key"))
 		s.must(0, "init")
 	}
-	return s
 }
 
 // bareSite is a site without a policy and a downstream.
