@@ -51,7 +51,7 @@ func (s server) Roles(ctx context.Context, o Options) error {
 }
 
 func (s server) Adopt(ctx context.Context, o Options) error {
-	return s.with(ctx, o, func(store *postgres.Store) error { return store.Adopt(ctx, o.Actor) })
+	return s.with(ctx, o, func(store *postgres.Store) error { return store.Adopt(ctx, o.Actor, o.At) })
 }
 
 func (s server) with(ctx context.Context, o Options, use func(*postgres.Store) error) error {

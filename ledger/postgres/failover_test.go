@@ -241,8 +241,8 @@ func TestI3_AFailover(t *testing.T) {
 		t.Error("the history does not say so")
 	})
 	t.Run("adopted", func(t *testing.T) {
-		need.OK(t, s.Adopt(ctx, ledger.Actor{Name: "vera"}))
-		need.OK(t, s.Adopt(ctx, ledger.Actor{Name: "vera"})) // again: nothing
+		need.OK(t, s.Adopt(ctx, ledger.Actor{Name: "vera"}, ""))
+		need.OK(t, s.Adopt(ctx, ledger.Actor{Name: "vera"}, "")) // again: nothing
 		info := need.Get(s.Info(ctx))(t)
 		need.That(t, info.Failover == ledger.Failover{}, "%+v", info.Failover)
 		n := 0
@@ -252,6 +252,7 @@ func TestI3_AFailover(t *testing.T) {
 			}
 		}
 		need.That(t, n == 1, "%d events say who adopted it", n)
+		need.OK(t, s.LiftHold(ctx, "all", ledger.Actor{Name: "vera"}, "looked", ""))
 		if err := w.pipeline(s, "new"); err != nil {
 			t.Error(err)
 		}
@@ -301,7 +302,8 @@ func restored(t *testing.T, dump string, operations int) {
 	if err := w.pipeline(s, "again"); !errors.Is(err, ledger.ErrFailover) {
 		t.Fatalf("a dump is sent from: %v", err)
 	}
-	need.OK(t, s.Adopt(ctx, ledger.Actor{Name: "vera"}))
+	need.OK(t, s.Adopt(ctx, ledger.Actor{Name: "vera"}, ""))
+	need.OK(t, s.LiftHold(ctx, "all", ledger.Actor{Name: "vera"}, "looked", ""))
 	need.OK(t, w.pipeline(s, "again"))
 	for end := time.Now().Add(amply); time.Now().Before(end); {
 		if need.Get(f.follow())(t) == 0 {
@@ -312,7 +314,7 @@ func restored(t *testing.T, dump string, operations int) {
 	for _, n := range f.seen {
 		verbs += n
 	}
-	need.That(t, verbs == 4, "%d events came after the restore, of failover, adoption, begin and settle", verbs)
+	need.That(t, verbs == 6, "%d events came after the restore, of failover, adoption, hold, release, begin and settle", verbs)
 	need.That(t, len(need.Get(s.History(ctx, ledger.HistoryQuery{Limit: 1 << 20}))(t)) > operations, "the history is there")
 }
 
@@ -324,7 +326,7 @@ func TestItIsAdoptedOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for range 2 {
 		all.Go(func() {
-			if err := s.Adopt(ctx, ledger.Actor{Name: "vera"}); err != nil {
+			if err := s.Adopt(ctx, ledger.Actor{Name: "vera"}, ""); err != nil {
 				t.Error(err)
 			}
 		})

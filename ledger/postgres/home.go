@@ -49,7 +49,7 @@ func whereItIs(t *tx) (home string, elsewhere bool, err error) {
 // Adopt says that a person has looked at what may be missing since the database failed
 // over or was restored: the ledger is at home there from now on, under a new id. It does
 // nothing where that is so already. Errors: *Error for one who does not own the ledger.
-func (s *Store) Adopt(ctx context.Context, actor ledger.Actor) error {
+func (s *Store) Adopt(ctx context.Context, actor ledger.Actor, at string) error {
 	i, err := s.Info(ctx)
 	if err != nil {
 		return err
@@ -77,6 +77,6 @@ func (s *Store) Adopt(ctx context.Context, actor ledger.Actor) error {
 		return errors.Join(
 			store.SetMeta(t, metaHome, home),
 			store.SetMeta(t, metaHomes, strings.TrimSpace(fmt.Sprint(meta[metaHomes], " ", home, "@", t.Moment().Wall.UnixMilli()))),
-			store.Adopted(t, actor, "adopted here: "+i.Failover.String()))
+			store.Adoption{Actor: actor, Why: "adopted here: " + i.Failover.String(), Newest: at}.Write(t))
 	})
 }

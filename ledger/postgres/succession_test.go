@@ -34,7 +34,8 @@ func TestI3_APrimaryThatComesBack(t *testing.T) {
 	settled(t, first, third)
 	first.Kill()
 	need.OK(t, second.Promote())
-	need.OK(t, s.Adopt(ctx, vera))
+	need.OK(t, s.Adopt(ctx, vera, ""))
+	need.OK(t, s.LiftHold(ctx, "all", vera, "looked", ""))
 	need.Equal(t, begin("on the second"), ledger.AnswerBegun)
 	settled(t, second, third)
 
@@ -49,7 +50,8 @@ func TestI3_APrimaryThatComesBack(t *testing.T) {
 
 	// One that was made from the second follows it, wherever it stands in the address.
 	need.OK(t, third.Promote())
-	need.OK(t, s.Adopt(ctx, vera))
+	need.OK(t, s.Adopt(ctx, vera, ""))
+	need.OK(t, s.LiftHold(ctx, "all", vera, "looked", ""))
 	need.Equal(t, begin("on the second"), ledger.AnswerInProgress)
 	need.OK(t, second.Up())
 	reconnect()

@@ -61,6 +61,7 @@ func TestABackupIsWholeAndCanBeAdopted(t *testing.T) {
 	}
 	need.OK(t, c.Close())
 	need.OK(t, Adopt(ctx, to, Options{Actor: ann}))
+	release(t, to)
 	need.That(t, keys(t, to)["before"], "what was there is not in the copy")
 	ahead := new(atomic.Int64)
 	c = need.Get(Open(ctx, to, Options{Clock: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }}))(t)

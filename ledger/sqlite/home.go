@@ -89,6 +89,6 @@ func Adopt(ctx context.Context, path string, o Options) error {
 		if err := setHome(tx, h); err != nil {
 			return err
 		}
-		return store.Adopted(tx, o.Actor, "adopted here: "+s.copied)
+		return store.Adoption{Actor: o.Actor, Why: "adopted here: " + s.copied, Newest: o.At}.Write(tx)
 	})
 }

@@ -1,8 +1,15 @@
 package sqlite
 
 import (
+	"errors"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/ledger/hostclock"
+	"indoubt/ledger/need"
 )
 
 // A host that is renamed, a container that is made anew and a machine that starts
@@ -32,4 +39,37 @@ func TestHomeIsToldByWhatACopyCannotHave(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, why, c.copied)
 		}
 	}
+}
+
+// TestI13_AdoptedAtTheNewestEvent: where the event is here that was the newest when begins were held, and no attempt
+// began after it, the ledger goes on as it is; else it may lack what was sent.
+func TestI13_AdoptedAtTheNewestEvent(t *testing.T) {
+	t.Parallel()
+	s, c := openTest(t)
+	copied := func() string {
+		to := filepath.Join(t.TempDir(), "copy.db")
+		need.OK(t, s.Backup(ctx, to))
+		return to
+	}
+	settleAs(t, s, begin(t, s).Attempt.ID, ledger.OutcomeCommitted)
+	before := copied()
+	c.Advance(time.Second)
+	need.OK(t, s.Hold(ctx, ledger.Hold{Scope: "all", Begins: true, Actor: ann, Reason: "move", ChangeID: "held"}))
+	to := copied()
+	var no ledger.Trouble
+	err := Adopt(ctx, before, Options{Actor: ann, At: "held"})
+	need.That(t, errors.As(err, &no) && no.Code == "not_found", "a copy of before: %v", err)
+	need.OK(t, Adopt(ctx, to, Options{Actor: ann, At: "held"}))
+	moved := need.Get(Open(ctx, to, Options{Clock: c.Now, Steady: hostclock.With(c.Now)}))(t)
+	defer moved.Close()
+	need.Equal(t, need.Get(ledger.Begin(ctx, moved, request()))(t).Answer, ledger.AnswerHeld, "under the hold that came with it")
+	need.OK(t, moved.LiftHold(ctx, "all", ann, "moved", ""))
+	rec := need.Get(moved.Read(ctx, ledger.Locator{ID: begin(t, moved).Operation.ID}))(t)
+	need.That(t, rec.Gap.IsZero() && len(rec.Holds) == 0, "it lacks nothing: %s, %+v", rec.Gap, rec.Holds)
+
+	need.OK(t, s.LiftHold(ctx, "all", ann, "over", ""))
+	c.Advance(time.Second)
+	begin(t, s)
+	err = Adopt(ctx, copied(), Options{Actor: ann, At: "held"})
+	need.That(t, errors.As(err, &no) && no.Code == "moved", "attempts began since: %v", err)
 }

@@ -41,6 +41,7 @@ func TestI1_AnOlderStateInTheSameFileTakesNothing(t *testing.T) {
 	need.OK(t, r.Close())
 
 	need.OK(t, Adopt(ctx, path, Options{Actor: ann}))
+	release(t, path)
 	for range 2 {
 		s = need.Get(Open(ctx, path, Options{}))(t)
 		begin(t, s)

@@ -111,6 +111,7 @@ func TestCopyIsLookedAtOnly(t *testing.T) {
 	}
 	need.OK(t, r.Close())
 	need.OK(t, Adopt(ctx, path, Options{Actor: ann}))
+	release(t, path)
 	r = need.Get(Open(ctx, path, Options{Clock: c.Now, Steady: hostclock.With(c.Now)}))(t)
 	defer r.Close()
 	begin(t, r)

@@ -2,11 +2,13 @@ package sqlite
 
 import (
 	"net/url"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"indoubt/ledger"
 	"indoubt/ledger/need"
 	"indoubt/ledger/store"
 )
@@ -31,4 +33,14 @@ func texts(t testing.TB, s *Store, query string, args ...any) (out []string) {
 		return rows.Err()
 	}))
 	return out
+}
+
+// release lets begins go on that an adoption holds.
+func release(t *testing.T, path string) {
+	t.Helper()
+	s := need.Get(Open(ctx, path, Options{}))(t)
+	defer s.Close()
+	res := need.Get(ledger.Begin(ctx, s, request()))(t)
+	need.Must(t, res.Answer == ledger.AnswerHeld && strings.Contains(res.Why, "adopted"), "%+v", res)
+	need.OK(t, s.LiftHold(ctx, "all", ann, "looked", ""))
 }

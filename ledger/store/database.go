@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"slices"
 
@@ -41,10 +42,23 @@ func SetMeta(tx Tx, name, text string) error {
 // HasKey reports whether the ledger knows a key of digests.
 func HasKey(meta map[string]string) bool { return meta[metaKey] != "" }
 
-// Adopted makes a ledger that may lack what was sent another one: permissions end, for the
-// original may have used them.
-func Adopted(tx Tx, actor ledger.Actor, why string) error {
+// Adoption is what a person says of a ledger that was copied, moved or restored: it is the ledger from now on.
+type Adoption struct {
+	Actor  ledger.Actor
+	Why    string // it is another one than before
+	Newest string // change of the newest event when begins were held, "" where they were not
+}
+
+// Write makes it another ledger. It may lack what was sent: begins are held until a person has looked at the other
+// sides, and permissions end, for the original may have used them. Where the newest event from before is here, and no
+// attempt began after it, it lacks nothing. Errors: not_found, moved.
+func (a Adoption) Write(tx Tx) error {
 	now := tx.Moment().Wall
+	told := errors.Join(SetMeta(tx, "id", ledger.NewID()),
+		Tell(tx, ledger.Event{ID: ledger.NewID(), At: now, Verb: "adopt", Actor: a.Actor, Reason: a.Why}))
+	if a.Newest != "" {
+		return errors.Join(told, a.lacksNothing(tx))
+	}
 	allowed, err := loadAll(tx, ledger.AllParts, inOpen+` AND o.allow_until <> 0`)
 	for _, l := range allowed {
 		if err != nil {
@@ -53,7 +67,7 @@ func Adopted(tx Tx, actor ledger.Actor, why string) error {
 		_, err = apply(tx, l, ledger.NewID(), func(rec *ledger.Record) (ledger.Change, error) {
 			o := rec.Operation
 			o.Version++
-			c := ledger.Change{Operation: &o, Event: &ledger.Event{Verb: "adopt", Actor: actor, From: o.State, To: o.State,
+			c := ledger.Change{Operation: &o, Event: &ledger.Event{Verb: "adopt", Actor: a.Actor, From: o.State, To: o.State,
 				Version: o.Version, Reason: "this is a copy, and the original may have used the permission"}}
 			for _, g := range rec.Allowed {
 				if g.ConsumedAt.IsZero() && g.VoidedAt.IsZero() {
@@ -64,9 +78,28 @@ func Adopted(tx Tx, actor ledger.Actor, why string) error {
 			return c, nil
 		}, &ledger.Applied{})
 	}
-	return errors.Join(err,
-		SetMeta(tx, "id", ledger.NewID()), SetMeta(tx, metaGap, decimal(int(millis(now)))),
-		Tell(tx, ledger.Event{ID: ledger.NewID(), At: now, Verb: "adopt", Actor: actor, Reason: why}))
+	held := holding{Scope: "all", Begins: true, Actor: a.Actor, Reason: "adopted: what was sent last may be missing",
+		ChangeID: ledger.NewID()}
+	return errors.Join(err, told, SetMeta(tx, metaGap, decimal(int(millis(now)))), held.save(tx))
+}
+
+// lacksNothing refuses a ledger without an event, or one that went on after it.
+func (a Adoption) lacksNothing(tx Tx) error {
+	var at int64
+	var later bool
+	switch err := One(tx, []any{&at}, `SELECT at FROM ev WHERE id = ? ORDER BY seq DESC LIMIT 1`, a.Newest); {
+	case errors.Is(err, sql.ErrNoRows):
+		return ledger.Trouble{Code: "not_found", Message: "event " + a.Newest + " is not in this ledger: it lacks what came last",
+			Do: "adopt it without --at, and look at the other sides"}
+	case err != nil:
+		return err
+	}
+	err := One(tx, []any{&later}, `SELECT EXISTS (SELECT 1 FROM op o WHERE o.begun_at > ?)`, at)
+	if err == nil && later {
+		err = ledger.Trouble{Code: "moved", Message: "attempts began after event " + a.Newest + ": others may have, too, that are not here",
+			Do: "adopt it without --at, and look at the other sides"}
+	}
+	return err
 }
 
 // Key reads the key that the ledger knows the check value of. Where it knows none yet, it is

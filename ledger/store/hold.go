@@ -20,19 +20,26 @@ func (s *Store) Hold(ctx context.Context, h ledger.Hold) error {
 		if err := h.Actor.MaySign("hold"); err != nil {
 			return err
 		}
-		now := tx.Moment().Wall // and not the clock of who holds: a run that goes on is stopped by what came since
-		standing, err := holdsAt(tx, now)
-		if err != nil {
-			return err
-		}
-		h.Begins = h.Begins || slices.ContainsFunc(standing, func(s ledger.Hold) bool { return s.Scope == h.Scope && s.Begins })
-		detail, _ := json.Marshal(map[string]any{"scope": h.Scope, "begins": h.Begins, "until": h.Until, "kinds": h.Kinds})
-		return errors.Join(
-			exec(tx, `DELETE FROM hold WHERE scope = ?`, string(h.Scope)),
-			exec(tx, `INSERT INTO hold (scope, kinds, actor, reason, begins, created_at, until, change_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
-				string(h.Scope), list(h.Kinds), named(h.Actor.Name), h.Reason, number(h.Begins), millis(now), millis(h.Until), h.ChangeID),
-			Tell(tx, ledger.Event{ID: h.ChangeID, At: now, Verb: "hold", Actor: h.Actor, Reason: h.Reason, Detail: detail}))
+		return holding(h).save(tx)
 	})
+}
+
+// holding is a hold on its way into the ledger.
+type holding ledger.Hold
+
+func (h holding) save(tx Tx) error {
+	now := tx.Moment().Wall // and not the clock of who holds: a run that goes on is stopped by what came since
+	standing, err := holdsAt(tx, now)
+	if err != nil {
+		return err
+	}
+	h.Begins = h.Begins || slices.ContainsFunc(standing, func(s ledger.Hold) bool { return s.Scope == h.Scope && s.Begins })
+	detail, _ := json.Marshal(map[string]any{"scope": h.Scope, "begins": h.Begins, "until": h.Until, "kinds": h.Kinds})
+	return errors.Join(
+		exec(tx, `DELETE FROM hold WHERE scope = ?`, string(h.Scope)),
+		exec(tx, `INSERT INTO hold (scope, kinds, actor, reason, begins, created_at, until, change_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+			string(h.Scope), list(h.Kinds), named(h.Actor.Name), h.Reason, number(h.Begins), millis(now), millis(h.Until), h.ChangeID),
+		Tell(tx, ledger.Event{ID: h.ChangeID, At: now, Verb: "hold", Actor: h.Actor, Reason: h.Reason, Detail: detail}))
 }
 
 // LiftHold releases a scope. One that is not held is no error and no event.

@@ -86,6 +86,7 @@ type Options struct {
 	Steady   ledger.SteadyClock // the host's when nil
 	Actor    ledger.Actor       // who adopts, expires and lifts, where no other actor is given
 	KeyFile  string             // holds the key of the digests; see digestkey.Variable
+	At       string             // the change id of the event that was the newest when begins were held: adopted at it, nothing is missing
 	To       string             // what is wanted of a server's ledger: check, decide, or else record
 	Used     string             // a file that lists the ledgers in files that this account has used; none when empty
 	Anew     bool               // make a ledger in a file also where one was before

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -10,20 +11,29 @@ import (
 	"indoubt/ui/ticket"
 )
 
+type adoptCommand struct{ *app }
+
 func newAdoptCommand(a *app) *cobra.Command {
 	var dryRun, yes bool
+	var newest string
 	cmd := &cobra.Command{
 		Use: "adopt", GroupID: groupCare,
 		Short: "Make a copied or moved ledger a ledger of its own; go on after a failover",
 		Long: `A ledger remembers its home. A copy, or a file that moved, is only looked at:
 two ledgers that both act would send twice. adopt makes this file the one that
 acts; make sure that nothing writes to the original any more. What was sent after
-its newest entry is not in it, and can be sent again: it says of when that is.
+its newest entry is not in it, and can be sent again: it says of when that is. So
+begins are held from then on: look at the other sides for what was sent last, record
+it, then release them.
 
 A ledger in PostgreSQL notices that its database failed over or was restored: the
-newest history may be missing, and nothing is begun or allowed. Look at the other
-sides for what was sent last, then adopt. It needs the role indoubt_operator.`,
-		Args: maxArgs(0), ValidArgsFunction: cobra.NoFileCompletions,
+newest history may be missing, and nothing is begun or allowed until its owner adopts it.
+
+For a move with nothing lost, hold begins first: "indoubt hold --all --begins" names the
+newest event once nothing is in flight. Where that event is in the ledger and no attempt
+began after it, --at adopts it as it is, and only that hold is left to release.`,
+		Example: "  indoubt adopt\n  indoubt adopt --at 019f9c2e-7a31-7cc2-9a0f-4b1d2f6a7c11",
+		Args:    maxArgs(0), ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
 			if err := a.mayChange("adopt"); err != nil && !dryRun {
@@ -38,6 +48,11 @@ sides for what was sent last, then adopt. It needs the role indoubt_operator.`,
 				return err
 			}
 			name, lost := short(a.ledgerName()), lostSince(info, a.clock())
+			held := lost + "\nbegins are held until you have looked: " + ledger.HoldScope("all").Release()
+			if newest != "" {
+				lost = "Nothing that was sent is missing, if event " + newest + " is in it and no attempt began after that"
+				held = "nothing that was sent is missing"
+			}
 			why, ask, done := info.Copied, "Does nothing write to the original any more?", " is a ledger of its own now"
 			if !info.Failover.At.IsZero() {
 				why, ask, done = info.Failover.String(), "Did you look at the other sides for what was sent last?", " goes on"
@@ -59,26 +74,35 @@ sides for what was sent last, then adopt. It needs the role indoubt_operator.`,
 					return &failure{Code: "no_person", Message: "nothing was changed"}
 				}
 			}
-			a.close()
-			at, err := a.place()
-			if err != nil {
+			if info, err = (adoptCommand{a}).adopt(ctx, newest); err != nil {
 				return err
 			}
-			if err := at.Adopt(ctx, a.ledgerOptions()); err != nil {
-				return err
-			}
-			if s, err = a.ledgerFor(ctx, toLook); err != nil {
-				return err
-			}
-			if info, err = s.Info(ctx); err != nil {
-				return err
-			}
-			return a.done(effectUpdated, ledgerJSON(info), func(w *safe.Writer) { w.Println(name + done + ". " + lost) })
+			return a.done(effectUpdated, ledgerJSON(info), func(w *safe.Writer) { w.Println(name + done + ". " + held) })
 		},
 	}
+	cmd.Flags().StringVar(&newest, "at", "", "the change of the newest event when begins were held: nothing that was sent is missing")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "say what would happen and change nothing")
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
 	return cmd
+}
+
+// adopt makes the ledger the one that acts, and says how it is then.
+func (a adoptCommand) adopt(ctx context.Context, newest string) (info ledger.Info, err error) {
+	a.close()
+	at, err := a.place()
+	if err != nil {
+		return info, err
+	}
+	o := a.ledgerOptions()
+	o.At = newest
+	if err := at.Adopt(ctx, o); err != nil {
+		return info, err
+	}
+	s, err := a.ledgerFor(ctx, toLook)
+	if err != nil {
+		return info, err
+	}
+	return s.Info(ctx)
 }
 
 // lostSince says from when on a ledger that is adopted knows nothing.

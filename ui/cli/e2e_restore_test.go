@@ -76,6 +76,8 @@ func TestI10_E2E_ABackupIsRestoredAsThePageSays(t *testing.T) {
 		need.Equal(t, write(key), 0, key, "again: exit")
 	}
 	s.must(7, secret...) // the same request, so it has the same digest
+	need.Equal(t, write("after"), 107, "a new one before anyone has looked: exit")
+	s.must(0, "release", "--all", "--reason", "looked")
 	need.Equal(t, write("after"), 0, "writers do not go on: exit")
 	text := need.Get(os.ReadFile(ran))(t)
 	times := map[string]int{}

@@ -147,7 +147,8 @@ func TestACopyIsOnlyLookedAtUntilItIsAdopted(t *testing.T) {
 	b.failing(2, "usage", "adopt")
 	need.Equal(t, b.json(0, "adopt", "--dry-run").Effect, "would_update")
 	need.Contains(t, b.want(0, "adopt", "--dry-run"), "Its newest entry is", "can be sent again")
-	need.Equal(t, b.json(0, "adopt", "--yes").Effect, "updated")
+	b.failing(3, "not_found", "adopt", "--yes", "--at", ledger.NewID())
+	need.Contains(t, b.want(0, "adopt", "--yes"), "begins are held until you have looked: indoubt release --all --reason")
 	need.Equal(t, b.json(0, "adopt", "--yes").Effect, "noop")
 	b.want(0, "confirm", at, "--reason", "r")
 }
