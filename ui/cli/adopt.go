@@ -48,10 +48,10 @@ began after it, --at adopts it as it is, and only that hold is left to release.`
 				return err
 			}
 			name, lost := short(a.ledgerName()), lostSince(info, a.clock())
-			held := lost + "\nbegins are held until you have looked: " + ledger.HoldScope("all").Release()
+			held := []string{lost, "begins are held until you have looked: " + ledger.HoldScope("all").Release()}
 			if newest != "" {
 				lost = "Nothing that was sent is missing, if event " + newest + " is in it and no attempt began after that"
-				held = "nothing that was sent is missing"
+				held = []string{"Nothing that was sent is missing"}
 			}
 			why, ask, done := info.Copied, "Does nothing write to the original any more?", " is a ledger of its own now"
 			if !info.Failover.At.IsZero() {
@@ -77,7 +77,12 @@ began after it, --at adopts it as it is, and only that hold is left to release.`
 			if info, err = (adoptCommand{a}).adopt(ctx, newest); err != nil {
 				return err
 			}
-			return a.done(effectUpdated, ledgerJSON(info), func(w *safe.Writer) { w.Println(name + done + ". " + held) })
+			return a.done(effectUpdated, ledgerJSON(info), func(w *safe.Writer) {
+				held[0] = name + done + ". " + held[0]
+				for _, line := range held {
+					w.Println(line)
+				}
+			})
 		},
 	}
 	cmd.Flags().StringVar(&newest, "at", "", "the change of the newest event when begins were held: nothing that was sent is missing")

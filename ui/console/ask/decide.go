@@ -331,7 +331,11 @@ func (c Case) release(h ledger.Hold) *dialog.Dialog {
 	d := &dialog.Dialog{Title: safe.Say("Release hold?"), Head: safe.Say("hold %s", ticket.Scope(h.Scope))}
 	c.alone(d)
 	d.Add("HELD BY", "%s since %s: %s", ticket.Who(h.Actor.Name), c.Moment(h.CreatedAt), h.Reason)
-	d.Warn("WILL", "let machines send again, where the policy lets them")
+	if h.Begins {
+		d.Warn("WILL", "let every pipeline begin what it waits with, and machines send again where the policy lets them")
+	} else {
+		d.Warn("WILL", "let machines send again, where the policy lets them")
+	}
 	reason := dialog.TextField("Reason", "").Must()
 	d.Fields, d.Do = []*dialog.Field{reason}, "Release"
 	d.Submit = func(time.Time) (dialog.Action, dialog.Fault) {
