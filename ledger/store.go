@@ -118,9 +118,10 @@ type Lister interface {
 
 // Feed follows what is written.
 type Feed interface {
-	// Follow returns at most limit events that came into view after the cursor, and the
-	// cursor behind them. A follower sees each event once, also one whose transaction
-	// ends after those of events with a higher Seq. Errors: *CursorError.
+	// Follow returns limit events that came into view after the cursor, and the cursor behind
+	// them: a few more where one transaction wrote them, and fewer only where there are no more.
+	// A follower sees each event once, also one whose transaction ends after those of events
+	// with a higher Seq. Errors: *CursorError.
 	Follow(ctx context.Context, after Cursor, limit int) ([]Event, Cursor, error)
 	// History returns events in the order of their Seq. Errors: *CursorError.
 	History(ctx context.Context, q HistoryQuery) ([]Event, error)

@@ -12,7 +12,8 @@ import (
 )
 
 // Numbers of events are given before their transactions end, so a place in the feed is a snapshot:
-// which transactions had ended. A page holds whole transactions, so it may be longer than asked for.
+// which transactions had ended. A page holds whole transactions, so it may be longer than asked for. It is
+// shorter only where nothing more had come into view.
 
 // Follow returns what came into view after the cursor, in the order of transactions. On a standby
 // that is what had ended when it was looked at first.
@@ -41,8 +42,8 @@ func (s *Store) Follow(ctx context.Context, after ledger.Cursor, limit int) (eve
 			return err
 		}
 		cut := found[limit]
-		if events = events[:slices.Index(found, cut)]; len(events) == 0 {
-			err = ask(` AND e.place = ?`, append(args, cut)...)
+		if events = events[:limit]; found[limit-1] == cut { // its last transaction has more
+			err = ask(` AND e.place <= ?`, append(args, cut)...)
 			cut++
 		}
 		look = seen.until(cut, look)

@@ -281,7 +281,7 @@ func (msg *Looked) follow(ctx context.Context, store ledger.Store) error {
 	for _, e := range events {
 		msg.moved[e.OperationID] = true
 	}
-	msg.place, msg.events, msg.cut = place, len(events), len(events) == msg.most()
+	msg.place, msg.events, msg.cut = place, len(events), len(events) >= msg.most()
 	return err
 }
 
