@@ -123,6 +123,30 @@ func (d *desk) same(what string, got, want []ledger.Event) {
 	}
 }
 
+// fullPages holds that a page is shorter than asked for only where there is no more, also where
+// it would end between two events of one transaction.
+func fullPages(t *testing.T, open Open) {
+	lost := newDesk(t, open).begun("lost")
+	d := newDesk(t, open)
+	d.n = 100
+	d.begun("before")
+	d.settleSent(lost, ledger.OutcomeCommitted) // writes its begin and its outcome
+	d.begun("after")
+	all := d.events("")
+	need.Must(d, len(all) == 4, "%d events, want 4", len(all))
+	for limit := 1; limit <= 5; limit++ {
+		var got []ledger.Event
+		for place, last := ledger.Cursor(""), false; !last; {
+			page, next, err := d.s.Follow(ctx, place, limit)
+			d.ok(err)
+			got, place, last = append(got, page...), next, len(page) < limit
+		}
+		d.same(fmt.Sprintf("the feed in full pages of %d", limit), got, all)
+		_, whole, err := d.s.OutagesSince(ctx, "", limit)
+		need.That(d, whole == (limit >= len(all)) && err == nil, "%d events are all: %t, %v", limit, whole, err)
+	}
+}
+
 // followers read while many write: each sees each event once, whatever its page, and
 // one that looks back from its place sees what it will not follow.
 func followers(t *testing.T, open Open) {

@@ -64,6 +64,7 @@ func Run(t *testing.T, open Open, only ...string) {
 		{"NobodyFollowed", nobodyFollowed},
 		{"OutagesSince", outagesSince},
 		{"Events", events},
+		{"FullPages", fullPages},
 		{"Followers", followers},
 		{"Watch", watch},
 		{"Lists", lists},

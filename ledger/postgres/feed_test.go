@@ -56,30 +56,6 @@ func (f *follower) follow() (n int, err error) {
 	return len(events), nil
 }
 
-// A page is shorter than asked for only where there is no more, also where it would end between
-// two events of one transaction.
-func TestAPageIsFull(t *testing.T) {
-	s := opened(t, made(t), Options{})
-	begun := need.Get(s.Info(ctx))(t).Cursor
-	need.OK(t, tell(s, "a"))
-	need.OK(t, database{s.handle}.Update(ctx, func(tx store.Tx) error {
-		_, err := tx.Exec(`INSERT INTO ev (id, verb, actor) VALUES ('b', 'test', 'pg'), ('c', 'test', 'pg'), ('d', 'test', 'pg')`)
-		return err
-	}))
-	need.OK(t, tell(s, "e"))
-	for limit, want := range map[int]int{1: 1, 2: 4, 3: 4, 4: 4, 5: 5, 6: 5} {
-		f := &follower{seen: map[string]int{}, store: s, at: begun, limit: limit}
-		n, err := f.follow()
-		need.That(t, n == want && err == nil, "a page of %d has %d events, want %d: %v", limit, n, want, err)
-		for n >= limit && err == nil {
-			n, err = f.follow()
-		}
-		need.That(t, len(f.seen) == 5 && err == nil, "pages of %d have %v, %v", limit, f.seen, err)
-		_, all, err := s.OutagesSince(ctx, begun, limit)
-		need.That(t, all == (limit >= 5) && err == nil, "%d events are all: %t, %v", limit, all, err)
-	}
-}
-
 // Every follower sees each event once, however long transactions stay open, and a
 // transaction that never ends, here or in another database, delays no other.
 func TestEveryEventOnce(t *testing.T) {

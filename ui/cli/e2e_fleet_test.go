@@ -66,6 +66,8 @@ func TestE2E_OneLedgerForAFleet(t *testing.T) {
 	f.says(0, "", "psql -X -q '"+f.ledger("postgres", "postgres")+"' -c 'CREATE DATABASE again OWNER owner'\npg_restore --single-transaction -d '"+f.ledger("owner", "again")+"' copy.dump")
 	f.says(105, "may be missing", f.as("ci", "again")+"indoubt run --kind post --key new -- true")
 	f.says(0, "goes on", f.as("owner", "again")+"indoubt adopt --yes")
+	f.says(107, "begins are held", f.as("ci", "again")+"indoubt run --kind post --key new -- true")
+	f.says(0, "released", f.as("owner", "again")+"indoubt release --all --reason looked")
 	f.says(0, "", f.as("ci", "again")+"indoubt run --kind post --key new -- true")
 }
 
