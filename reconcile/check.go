@@ -180,12 +180,8 @@ func (e *reader) observe(ctx context.Context, o ledger.Observation) (applied led
 
 // permanent reports whether a repeat would be refused again.
 func permanent(err error) bool {
-	for _, e := range []error{ledger.ErrNotFound, ledger.ErrMoved, ledger.ErrRefused, ledger.ErrReadOnly, ledger.ErrCopied, ledger.ErrGone, context.Canceled} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
+	lasting := []error{ledger.ErrNotFound, ledger.ErrMoved, ledger.ErrRefused, ledger.ErrReadOnly, ledger.ErrCopied, ledger.ErrGone, context.Canceled}
+	return slices.ContainsFunc(lasting, func(e error) bool { return errors.Is(err, e) })
 }
 
 // price writes prices, unless this engine only reads.

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"net/http"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -376,15 +377,9 @@ func (d *downstream) health() Health {
 // Health returns how each downstream answers that was read so far.
 func (e *reader) Health() []Health {
 	e.downs.mu.Lock()
-	all := make([]*downstream, 0, len(e.downs.byScope))
-	for _, d := range e.downs.byScope {
-		all = append(all, d)
-	}
+	all := slices.Collect(maps.Values(e.downs.byScope))
 	e.downs.mu.Unlock()
-	out := make([]Health, 0, len(all))
-	for _, d := range all {
-		out = append(out, d.health())
-	}
+	out := ledger.Each(all, (*downstream).health)
 	sort.Slice(out, func(i, j int) bool { return out[i].Downstream < out[j].Downstream })
 	return out
 }

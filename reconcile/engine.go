@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -99,11 +100,7 @@ func (e *reader) now() time.Time { return e.o.Clock() }
 // policy is the policy in force now, with odds from the ledger's history; the
 // built-in defaults where there is none.
 func (e *reader) policy() *policy.Policy {
-	p := e.o.Policy()
-	if p == nil {
-		p = noPolicy()
-	}
-	return e.past.Policy(context.Background(), p)
+	return e.past.Policy(context.Background(), cmp.Or(e.o.Policy(), noPolicy()))
 }
 
 var noPolicy = sync.OnceValue(policy.Default)
@@ -126,10 +123,7 @@ func (e *reader) checkerFor(a ledger.Actor) ledger.Actor {
 	if !a.Machine {
 		a.Name = ledger.ChecksOf(e.o.Program, a.Name)
 	}
-	a.Machine, a.Terminal = true, false
-	if a.Host == "" {
-		a.Host = e.host
-	}
+	a.Machine, a.Terminal, a.Host = true, false, cmp.Or(a.Host, e.host)
 	return a
 }
 

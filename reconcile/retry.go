@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,9 +37,7 @@ const (
 // ErrNotFound, and *ChangedError when what would be sent is not
 // what was shown.
 func (e *Engine) Retry(ctx context.Context, q RetryRequest) (RetryResult, error) {
-	if q.ChangeID == "" {
-		q.ChangeID = ledger.NewID()
-	}
+	q.ChangeID = cmp.Or(q.ChangeID, ledger.NewID())
 	rec, err := e.o.Store.Read(ctx, ledger.Locator{ID: q.ID})
 	if err != nil {
 		return RetryResult{Did: DidRefuse, Why: err.Error()}, err

@@ -2,6 +2,7 @@ package outcome
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,9 +28,7 @@ func Command(a ledger.Answer, argv, env []string) ledger.Answer {
 		}
 		return a
 	}
-	if a.Class == "" {
-		a.Class = curlClass(a.Exit)
-	}
+	a.Class = cmp.Or(a.Class, curlClass(a.Exit))
 	a.Unconnected = a.Err == nil && curl.NeverConnected(argv, env, a.Exit)
 	return a
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"syscall"
 	"time"
 
@@ -94,10 +95,6 @@ func unconnected(err error) bool {
 		var address *net.AddrError
 		return !errors.As(err, &address)
 	}
-	for _, e := range []error{syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.ENETUNREACH, syscall.EHOSTUNREACH, syscall.ETIMEDOUT, syscall.EAGAIN} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
+	network := []error{syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.ENETUNREACH, syscall.EHOSTUNREACH, syscall.ETIMEDOUT, syscall.EAGAIN}
+	return slices.ContainsFunc(network, func(e error) bool { return errors.Is(err, e) })
 }

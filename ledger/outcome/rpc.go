@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -88,11 +90,7 @@ func NotYet(a ledger.Answer) (awaits string, ok bool) {
 	if textMember(m, "resultType") != "input_required" {
 		return "", false
 	}
-	var asked []string
-	for name := range members(m["inputRequests"]) {
-		asked = append(asked, name)
-	}
-	return AwaitsInput(stateOf(m["requestState"]), asked), true
+	return AwaitsInput(stateOf(m["requestState"]), slices.Collect(maps.Keys(members(m["inputRequests"])))), true
 }
 
 // unfinished reports whether the tool's result is still to come, as far as a whole answer

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,9 +52,7 @@ func (r *Recorder) neverSent(attemptID string, why error) {
 // until it is recorded; see Drain. The change id makes the repetition harmless. A
 // result that the ledger refuses is left out.
 func (r *Recorder) SettleSurely(ctx context.Context, req ledger.SettleRequest) (ledger.Applied, error) {
-	if req.ChangeID == "" {
-		req.ChangeID = ledger.NewID()
-	}
+	req.ChangeID = cmp.Or(req.ChangeID, ledger.NewID())
 	applied, err := r.SettleUntil(ctx, &req, time.Now().Add(settlePatience), nil)
 	if err != nil && mayPass(err) {
 		r.keep(kept{SettleRequest: req}, err)

@@ -325,12 +325,7 @@ func (r *Recorder) request(w Request, rule KindRule) (ledger.BeginRequest, []str
 	if w.Wrapped {
 		req.Tree = ledger.TreeOpen
 	}
-	if req.OperationID == "" {
-		req.OperationID = ledger.NewID()
-	}
-	if req.Token == "" {
-		req.Token = ledger.NewToken()
-	}
+	req.OperationID, req.Token = cmp.Or(req.OperationID, ledger.NewID()), cmp.Or(req.Token, ledger.NewToken())
 	req.Sender, req.Deadline = cmp.Or(req.Sender, "pipeline"), cmp.Or(req.Deadline, rule.Deadline)
 	return req, clean.values, nil
 }
@@ -347,12 +342,7 @@ func keepFor(rule KindRule) time.Duration {
 // Settle reports what became of an attempt. Texts are bounded and cleared of
 // secrets first; the change id is made when empty. See ledger.Settle.
 func (r *Recorder) Settle(ctx context.Context, req ledger.SettleRequest) (ledger.Applied, error) {
-	if req.ChangeID == "" {
-		req.ChangeID = ledger.NewID()
-	}
-	if req.Actor.Name == "" {
-		req.Actor = r.options.Actor
-	}
+	req.ChangeID, req.Actor = r.signed(req.ChangeID, req.Actor)
 	req.Looks = func(kind string) ledger.Looks { return r.Rule(kind).Looks }
 	req = outcome.Tidy(req, r.Secrets(req.AttemptID))
 	req.Delivered = !r.sent.of(req.AttemptID).Awaits
@@ -376,15 +366,18 @@ func (r *Recorder) Settle(ctx context.Context, req ledger.SettleRequest) (ledger
 	return applied, nil
 }
 
+// signed is a change with an id and an actor, where it has none.
+func (r *Recorder) signed(changeID string, by ledger.Actor) (string, ledger.Actor) {
+	if by.Name == "" {
+		by = r.options.Actor
+	}
+	return cmp.Or(changeID, ledger.NewID()), by
+}
+
 // Suspend keeps an attempt in flight whose answer was none yet; see ledger.Suspend.
 // A Result is cleared of secrets, and left out where it is too long to be kept.
 func (r *Recorder) Suspend(ctx context.Context, req ledger.SuspendRequest) (ledger.Applied, error) {
-	if req.ChangeID == "" {
-		req.ChangeID = ledger.NewID()
-	}
-	if req.Actor.Name == "" {
-		req.Actor = r.options.Actor
-	}
+	req.ChangeID, req.Actor = r.signed(req.ChangeID, req.Actor)
 	if len(req.Result) > outcome.MaxResult {
 		req.Result = nil
 	}

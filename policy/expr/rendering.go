@@ -3,6 +3,7 @@ package expr
 import (
 	"context"
 	"fmt"
+	"indoubt/ledger"
 	"maps"
 	"net/url"
 	"slices"
@@ -102,8 +103,7 @@ func (r *Rendering) Text(t *Template) string {
 func (r *Rendering) Tree(t *Tree) any {
 	switch {
 	case t.Text.Single() != nil:
-		data := r.Data(t.Text.Single())
-		return data
+		return r.Data(t.Text.Single())
 	case t.Text != nil:
 		return r.Text(t.Text)
 	case t.Entries != nil:
@@ -114,11 +114,7 @@ func (r *Rendering) Tree(t *Tree) any {
 		r.what = what
 		return out
 	case t.Items != nil:
-		out := []any{}
-		for _, i := range t.Items {
-			out = append(out, r.Tree(i))
-		}
-		return out
+		return ledger.Each(t.Items, r.Tree)
 	}
 	return t.Literal
 }

@@ -1,6 +1,7 @@
 package drill
 
 import (
+	"cmp"
 	"context"
 	"encoding/base32"
 	"encoding/binary"
@@ -70,9 +71,7 @@ func StartDownstream(o DownstreamOptions) (*Downstream, error) {
 	if o.Clock == nil {
 		o.Clock = time.Now
 	}
-	if o.Way == nil {
-		o.Way = clearWay{}
-	}
+	o.Way = cmp.Or[Way](o.Way, clearWay{})
 	b, err := openBooks(o.Path)
 	if err != nil {
 		return nil, err

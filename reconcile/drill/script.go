@@ -205,9 +205,6 @@ func (s *script) allow(at time.Duration, who string, w wish, basis ledger.Basis,
 }
 
 // receipts are what a person finds when they look the wish up at the downstream.
-func (w *World) receipts(wanted wish) (ids []string) {
-	for _, e := range w.Downstream.Effects(wanted.shows()) {
-		ids = append(ids, e.ID)
-	}
-	return ids
+func (w *World) receipts(wanted wish) []string {
+	return ledger.Each(w.Downstream.Effects(wanted.shows()), func(e Effect) string { return e.ID })
 }

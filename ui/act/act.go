@@ -6,6 +6,7 @@
 package act
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -59,9 +60,7 @@ type Run struct {
 
 // New is a run that has not begun. Its actor drives it.
 func New(store ledger.Runs, record ledger.DecisionRun, items []ledger.RunItem, step Step) *Run {
-	if record.ID == "" {
-		record.ID = ledger.NewID()
-	}
+	record.ID = cmp.Or(record.ID, ledger.NewID())
 	for n := range items {
 		items[n].N = n
 	}

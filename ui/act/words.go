@@ -107,16 +107,11 @@ type since struct {
 
 // lookBack reads what became of the sends without a clear answer.
 func lookBack(ctx context.Context, store ledger.Reader, items []ledger.RunItem) (s since, err error) {
-	var ids []string
-	for _, it := range items {
-		if it.Came == ledger.CameUnclear {
-			ids = append(ids, it.OperationID)
-		}
-	}
-	if len(ids) == 0 {
+	unclear := cameTo(items, ledger.CameUnclear)
+	if len(unclear) == 0 {
 		return s, nil
 	}
-	recs, err := store.Records(ctx, ids)
+	recs, err := store.Records(ctx, ledger.Each(unclear, func(it ledger.RunItem) string { return it.OperationID }))
 	for _, rec := range recs {
 		switch at := rec.Pricing.ReadAt; {
 		case rec.Operation.State == ledger.Committed:
@@ -201,11 +196,11 @@ func (a Account) Amiss() []ledger.RunItem {
 // Exceptions are the items that came to something, what needs a look first.
 func (a Account) Exceptions() (out []ledger.RunItem) {
 	for _, came := range ledger.Outcomes {
-		for _, it := range a.Items {
-			if it.Came == came {
-				out = append(out, it)
-			}
-		}
+		out = append(out, cameTo(a.Items, came)...)
 	}
 	return out
+}
+
+func cameTo(items []ledger.RunItem, came ledger.Came) []ledger.RunItem {
+	return slices.DeleteFunc(slices.Clone(items), func(it ledger.RunItem) bool { return it.Came != came })
 }

@@ -54,12 +54,7 @@ func (p *problem) inError() apiError {
 	case p.Status == http.StatusConflict || p.Status == http.StatusUnprocessableEntity:
 		e.Type = "idempotency_error"
 	}
-	said := []string{p.Title + "."}
-	for _, more := range []string{p.Detail, p.Advice} {
-		if more != "" {
-			said = append(said, more)
-		}
-	}
+	said := slices.DeleteFunc([]string{p.Title + ".", p.Detail, p.Advice}, func(s string) bool { return s == "" })
 	if p.Operation != "" && !strings.Contains(p.Advice, p.Operation) {
 		said = append(said, "Operation "+p.Operation+".")
 	}

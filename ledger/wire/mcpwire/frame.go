@@ -237,19 +237,10 @@ func Text(raw []byte) string {
 	if len(raw) < 2 || raw[0] != '"' {
 		return ""
 	}
-	if inner := raw[1 : len(raw)-1]; bytes.IndexByte(inner, '\\') < 0 && isASCII(inner) {
+	if inner := raw[1 : len(raw)-1]; !bytes.ContainsFunc(inner, func(r rune) bool { return r == '\\' || r >= 0x80 }) {
 		return string(inner)
 	}
 	var s string
 	_ = json.Unmarshal(raw, &s)
 	return s
-}
-
-func isASCII(b []byte) bool {
-	for _, c := range b {
-		if c >= 0x80 {
-			return false
-		}
-	}
-	return true
 }

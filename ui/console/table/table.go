@@ -242,14 +242,8 @@ func (l *Table) Scroll() {
 		l.Top = l.At
 		return
 	}
-	if l.At < l.Top {
-		l.Top = l.At
-	}
-	if l.At >= l.Top+l.Height {
-		l.Top = l.At - l.Height + 1
-	}
-	l.Top = min(l.Top, max(len(l.Items)-l.Height, 0))
-	l.Top = max(l.Top, 0)
+	l.Top = max(min(l.Top, l.At), l.At-l.Height+1)
+	l.Top = max(min(l.Top, len(l.Items)-l.Height), 0)
 }
 
 // Visible are the rows on the screen.
