@@ -104,7 +104,7 @@ func (e *reader) conclude(ctx context.Context, k *policy.Kind, rec ledger.Record
 		return result, fmt.Errorf("record the check: %w", err)
 	}
 	result.Operation, result.Read = applied.After, o.Weighed(&rec)
-	e.counted.read(k.Name, read)
+	e.reads.add(k.Name, string(read.Verdict))
 	return result, nil
 }
 

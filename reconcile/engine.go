@@ -41,10 +41,11 @@ type reader struct {
 	holder string // names this engine where it leads
 
 	over     Connections
-	downs    downstreams   // the limits of each downstream
-	controls controls      // what controls and siblings showed
-	lead     lead          // who works on this ledger
-	counted  counting      // for metrics
+	downs    downstreams // the limits of each downstream
+	controls controls    // what controls and siblings showed
+	lead     lead        // who works on this ledger
+	reads    counting    // for metrics
+	sends    counting
 	past     *History      // how doubts ended
 	wake     chan struct{} // something became due
 
@@ -200,50 +201,31 @@ func (e *Engine) checkClock(ctx context.Context) error {
 	return nil
 }
 
-// Counters are what an engine has done and seen happen since it was made.
-type Counters struct {
-	Reads map[ReadCount]uint64 // by kind and verdict
-	Sends map[SendCount]uint64 // by kind and outcome
-}
-
-// ReadCount names one counter of reads.
-type ReadCount struct {
-	Kind    string
-	Verdict ledger.Verdict
-}
-
-// SendCount names one counter of sends.
-type SendCount struct {
-	Kind    string
-	Outcome ledger.Outcome
-}
+// Count names one counter: what came of a kind, a verdict or an outcome.
+type Count struct{ Kind, What string }
 
 type counting struct {
 	mu sync.Mutex
-	c  Counters
+	by map[Count]uint64
 }
 
-func (c *counting) add(change func(*Counters)) {
+func (c *counting) add(kind, what string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.c.Reads == nil {
-		c.c.Reads, c.c.Sends = map[ReadCount]uint64{}, map[SendCount]uint64{}
+	if c.by == nil {
+		c.by = map[Count]uint64{}
 	}
-	change(&c.c)
+	c.by[Count{kind, what}]++
 }
 
-func (c *counting) read(kind string, r ledger.Read) {
-	c.add(func(c *Counters) { c.Reads[ReadCount{kind, r.Verdict}]++ })
+func (c *counting) so() map[Count]uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.by)
 }
 
-// Counters returns what was counted so far.
-func (e *reader) Counters() Counters {
-	e.counted.mu.Lock()
-	defer e.counted.mu.Unlock()
-	c := e.counted.c
-	c.Reads, c.Sends = maps.Clone(c.Reads), maps.Clone(c.Sends)
-	return c
-}
+// Counters returns how many reads, by verdict, and sends, by outcome, there were since it was made.
+func (e *reader) Counters() (reads, sends map[Count]uint64) { return e.reads.so(), e.sends.so() }
 
 // historyAge is how old counts may be before they are fetched again.
 const historyAge = 5 * time.Second

@@ -146,7 +146,7 @@ func (e *Engine) sendNotice(ctx context.Context, n *policy.Notifier, event ledge
 	if answer.Err == nil && answer.Status == http.StatusAccepted { // it was to arrive, and no more
 		said.Outcome = ledger.OutcomeCommitted
 	}
-	e.counted.add(func(c *Counters) { c.Sends[SendCount{n.Kind.Name, said.Outcome}]++ })
+	e.sends.add(n.Kind.Name, string(said.Outcome))
 	if said.Outcome == ledger.OutcomeCommitted {
 		return nil
 	}

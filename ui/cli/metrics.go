@@ -200,19 +200,18 @@ func outageMetrics(ctx context.Context, m *exposition, s ledger.Store, now time.
 }
 
 func engineMetrics(m *exposition, engine *reconcile.Engine) {
-	c := engine.Counters()
+	counted := func(of map[reconcile.Count]uint64, what string) {
+		for _, k := range slices.SortedFunc(maps.Keys(of), func(a, b reconcile.Count) int {
+			return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.What, b.What))
+		}) {
+			m.sample(float64(of[k]), "kind", k.Kind, what, k.What)
+		}
+	}
+	reads, sends := engine.Counters()
 	m.family("indoubt_reads_total", "counter", "Checks that this engine made, by kind and verdict.")
-	for _, k := range slices.SortedFunc(maps.Keys(c.Reads), func(a, b reconcile.ReadCount) int {
-		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Verdict, b.Verdict))
-	}) {
-		m.sample(float64(c.Reads[k]), "kind", k.Kind, "verdict", string(k.Verdict))
-	}
+	counted(reads, "verdict")
 	m.family("indoubt_sends_total", "counter", "Notices that this engine sent, by kind and outcome.")
-	for _, k := range slices.SortedFunc(maps.Keys(c.Sends), func(a, b reconcile.SendCount) int {
-		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Outcome, b.Outcome))
-	}) {
-		m.sample(float64(c.Sends[k]), "kind", k.Kind, "outcome", string(k.Outcome))
-	}
+	counted(sends, "outcome")
 	m.family("indoubt_downstream_state", "gauge", "1 for the state a downstream is in: new (no answer came yet), up, down, half_open (being probed) or throttled.")
 	for _, h := range engine.Health() {
 		for _, state := range []string{reconcile.StateNew, reconcile.StateUp, reconcile.StateDown, reconcile.StateNoKey, reconcile.StateHalf, reconcile.StateSlow} {
