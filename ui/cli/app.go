@@ -145,15 +145,10 @@ func osUser() string {
 	return os.Getenv("USER")
 }
 
-func defaultPolicyPath() string { return filepath.Join(xdg.ConfigHome, "indoubt", "policy.yaml") }
-
 // policyFile is the path in force, and whether it was named. A file that
 // was named must exist; the default one may be missing.
 func (a *app) policyFile() (path string, named bool) {
-	if a.policyPath != "" {
-		return a.policyPath, true
-	}
-	return defaultPolicyPath(), false
+	return cmp.Or(a.policyPath, filepath.Join(xdg.ConfigHome, "indoubt", "policy.yaml")), a.policyPath != ""
 }
 
 // policy is what is worked by: what is in force in the ledger, once that is open, else the

@@ -317,16 +317,7 @@ func begin(ctx context.Context, a *app, request record.Request, dryRun bool) err
 	if dryRun { // there is nothing to settle
 		data.Handle = nil
 	}
-	effect := effectUpdated
-	switch {
-	case dryRun && res.Attempt.N == 1:
-		effect = effectWouldCreate
-	case dryRun:
-		effect = effectWouldUpdate
-	case res.Attempt.N == 1:
-		effect = effectCreated
-	}
-	return a.done(effect, data, func(w *safe.Writer) {
+	return a.done(effectOf(res.Attempt.N == 1, dryRun), data, func(w *safe.Writer) {
 		if dryRun {
 			w.Println("would begin attempt", res.Attempt.N, "under key", res.Operation.KeyToSend())
 			return

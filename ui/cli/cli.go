@@ -17,6 +17,8 @@ import (
 	"slices"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"indoubt/ledger/wire/procgroup"
 )
 
@@ -48,7 +50,11 @@ func (a *app) run(ctx context.Context, args []string) int {
 	root.SetIn(a.in)
 	root.SetOut(a.out)
 	root.SetErr(a.errOut)
-	a.json = a.json || slices.Contains(beforeDashes(args), "--json") // a command line that cannot be parsed is still answered as asked
+	ours := args
+	if i := slices.Index(args, "--"); i >= 0 { // what follows belongs to a wrapped command
+		ours = args[:i]
+	}
+	a.json = a.json || slices.Contains(ours, "--json") // a command line that cannot be parsed is still answered as asked
 	exit := exitDone
 	if cmd, err := root.ExecuteContextC(ctx); err != nil && !errors.Is(err, a.out.Err()) {
 		err = nextStep(cmd.CommandPath(), err)
@@ -64,11 +70,29 @@ func (a *app) run(ctx context.Context, args []string) int {
 	return exit
 }
 
-// beforeDashes is the part of a command line that is ours: what follows "--"
-// belongs to a wrapped command.
-func beforeDashes(args []string) []string {
-	if i := slices.Index(args, "--"); i >= 0 {
-		return args[:i]
+// tellInterrupt has the script that this is a part of hear of the interrupt too.
+func tellInterrupt() {
+	signal.Ignore(syscall.SIGINT)
+	_ = syscall.Kill(0, syscall.SIGINT)
+}
+
+// whileRead is ctx until the other end of a pipe or terminal is closed; a write to it errs then.
+func whileRead(ctx context.Context, out io.Writer) (context.Context, context.CancelFunc) {
+	ctx, end := context.WithCancel(ctx)
+	dies := outlivePipes()
+	stop := func() { end(); dies() }
+	if f, ok := out.(*os.File); ok {
+		fds := []unix.PollFd{{Fd: int32(f.Fd())}}
+		go func() {
+			for ctx.Err() == nil {
+				if n, _ := unix.Poll(fds, 1000); n > 0 {
+					if fds[0].Revents&(unix.POLLERR|unix.POLLHUP) != 0 {
+						end()
+					}
+					return
+				}
+			}
+		}()
 	}
-	return args
+	return ctx, stop
 }

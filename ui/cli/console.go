@@ -1,17 +1,28 @@
 package cli
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
+	"time"
 
+	"github.com/adrg/xdg"
+	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
 
 	"indoubt/ledger"
 	"indoubt/ledger/lazyregexp"
 	"indoubt/reconcile"
 	"indoubt/ui/console"
+	"indoubt/ui/console/draw"
 	"indoubt/ui/safe"
 )
 
@@ -135,4 +146,89 @@ func (c consoleCommand) fullScreen(ctx context.Context, args []string, filter st
 	err = console.Run(ctx, o)
 	engine.end(context.WithoutCancel(ctx))
 	return err
+}
+
+// config is how a person wants the console to look.
+type config struct {
+	Theme string `yaml:"theme"`
+	Mouse bool   `yaml:"mouse"`
+}
+
+func configPath(env func(string) string) string {
+	return filepath.Join(cmp.Or(env("XDG_CONFIG_HOME"), xdg.ConfigHome), "indoubt", "config.yaml")
+}
+
+// readConfig reads the file at path; without one it is empty. A mistake in it is no
+// reason not to open the console at night: the error is for the screen to say.
+func readConfig(path string) (config, error) {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return config{}, nil
+	}
+	var c config
+	if err == nil && len(bytes.TrimSpace(text)) > 0 {
+		err = yaml.UnmarshalWithOptions(text, &c, yaml.Strict())
+	}
+	if err == nil && c.Theme != "" && !slices.Contains(draw.Themes, c.Theme) {
+		err = fmt.Errorf("theme %q is none of %s", c.Theme, strings.Join(draw.Themes, ", "))
+	}
+	if err != nil {
+		return config{}, fmt.Errorf("%s is not taken: %s", path, firstLine(err.Error()))
+	}
+	return c, nil
+}
+
+// liveEngine runs the console's engine over the ledger that is shown. When the ledger's file
+// was replaced and opened again, a new engine takes over; one before it that still waits for
+// an answer is waited for.
+type liveEngine struct {
+	make func(ledger.Store) *reconcile.Engine
+	ctx  context.Context
+	look bool // nothing runs by itself
+
+	shown chan struct{} // closed with the first frame, before which no loop begins
+
+	all     []*reconcile.Engine
+	stop    context.CancelFunc // of the newest's loop
+	running sync.WaitGroup
+}
+
+// over lets a new engine take over, on another store.
+func (l *liveEngine) over(s ledger.Store) console.Engine {
+	if l.stop != nil {
+		l.stop()
+	}
+	e := l.make(s)
+	l.all = append(l.all, e)
+	ctx, stop := context.WithCancel(l.ctx)
+	l.stop = stop
+	if l.look {
+		return e
+	}
+	l.running.Go(func() {
+		select { // both would wait for connections, and for the processor
+		case <-l.shown:
+		case <-ctx.Done():
+			return
+		}
+		// What goes wrong is shown as the health of a downstream or of the ledger. A
+		// ledger that is gone may come back; another one in its place gets an engine
+		// of its own.
+		for errors.Is(e.Run(ctx), ledger.ErrGone) {
+			select {
+			case <-time.After(time.Second):
+			case <-ctx.Done():
+			}
+		}
+	})
+	return e
+}
+
+// end stops the loops and waits for what is in flight.
+func (l *liveEngine) end(ctx context.Context) {
+	l.stop()
+	l.running.Wait()
+	for _, e := range l.all {
+		e.Drain(ctx)
+	}
 }

@@ -62,11 +62,7 @@ func (c copyCommand) run(ctx context.Context, from, to string, dryRun bool) erro
 	if err != nil {
 		return err
 	}
-	effect := effectCreated
-	if dryRun {
-		effect = effectWouldUpdate
-	}
-	return c.done(effect, done, func(w *safe.Writer) {
+	return c.done(effectOf(!dryRun, dryRun), done, func(w *safe.Writer) {
 		if dryRun {
 			w.Println(safe.Say("%s rows of %s would be copied to %s; in flight, and to end before: %s",
 				ledger.Count(int(done.Rows)), short(done.From), short(done.To), ledger.Count(int(done.Pending))))

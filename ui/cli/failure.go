@@ -12,6 +12,8 @@ import (
 	"syscall"
 
 	"github.com/charmbracelet/x/ansi"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"indoubt/ledger"
 	"indoubt/ledger/record"
@@ -21,7 +23,7 @@ import (
 )
 
 type failure struct {
-	Code    string   // a word for machines: one of codes, or what became of a run
+	Code    string   // a word for machines: one of exits, or what became of a run
 	Message string   // one clear sentence
 	More    []string // further lines below it
 	Hint    string   // what to do next
@@ -41,7 +43,7 @@ func (f *failure) exit() int {
 	if f.own != 0 {
 		return f.own
 	}
-	return slices.IndexFunc(codes[:], func(words string) bool { return slices.Contains(strings.Fields(words), f.Code) })
+	return slices.IndexFunc(exits[:], func(e exitCode) bool { return slices.Contains(strings.Fields(e.words), f.Code) })
 }
 
 func (f *failure) json() *errorJSON {
@@ -183,3 +185,80 @@ var firstSteps = fmt.Sprintf(`%-51s a simulated outage, to look around
 %-51s make an empty ledger
 %-51s look somewhere else`,
 	"indoubt demo", "indoubt run --kind post -- curl --fail-with-body …", "indoubt init", "--ledger PATH / INDOUBT_LEDGER")
+
+// storeFailure says why a ledger cannot be used, or what it refused, in the words of
+// its store.
+func storeFailure(err error, f *failure) bool {
+	var store ledger.Troubled
+	if !errors.As(err, &store) {
+		return false
+	}
+	t := store.Trouble(short)
+	f.Code, f.Message, f.Hint = t.Code, t.Message, t.Do
+	if f.Code == "no_ledger" {
+		f.Hint = cmp.Or(t.Do, firstSteps)
+	}
+	return true
+}
+
+// isMissing reports whether there is no ledger at all.
+func isMissing(err error) bool {
+	f := failure{}
+	return storeFailure(err, &f) && f.exit() == exitNotFound
+}
+
+type exitCode struct{ means, words string }
+
+// exits say what each exit code means, which is the same for every command, and name the
+// words of errors for programs that have it. ui/README.md says what each word means.
+var exits = [...]exitCode{
+	exitDone: {"done, or nothing was to be done", ""},
+	exitError: {"error", "bad_config bad_policy bad_row damaged did_not_land digest_key disk_full error gone guard io_error locked lost moving no_file " +
+		"not_a_ledger not_local other_schema permission stopped timeout unknown_commit unwell"},
+	exitUsage:    {"usage: the command line is wrong", "usage"},
+	exitNotFound: {"not found: no ledger, or nothing of that name in it", "former no_ledger not_found"},
+	exitConflict: {"conflict: it moved, or is decided already", "exists moved"},
+	exitRefused: {"refused: by the policy, a hold, --read-only, or for want of a person", "conflict copied failover hold incomplete " +
+		"moved_away no_check no_person over quitting read_only redacted refused related throttled"},
+	exitInDoubt:    {"in doubt", "in_doubt"},
+	exitInProgress: {"in progress, or begins are held: nothing was sent, come again", "held in_progress"},
+	exitKeyReused:  {"the key was used with another input", "key_reused"},
+	exitFinished:   {"finished already", "finished"},
+}
+
+// exitCodes are the lines about the exit codes of a command, for its help and its manual page.
+func exitCodes(cmd *cobra.Command) (lines []string) {
+	of := 0
+	if cmd.Name() == "run" {
+		of = ownVerdict
+		lines = []string{"  0  it landed, or had landed: the stored output is printed", "  n  below 100: that of the command, where what became of it is known",
+			"126  the command cannot be run; nothing was sent", "127  there is no such command; nothing was sent"}
+	}
+	for code, exit := range exits {
+		word := exit.means
+		if of > 0 && code == exitFinished {
+			word += ", and its output was not kept whole"
+		}
+		if of == 0 || code > exitDone {
+			lines = append(lines, fmt.Sprintf("%3d  %s", of+code, word))
+		}
+	}
+	return lines
+}
+
+// shortValue is the value of a switch whose help says no [=true|false].
+type shortValue struct{ pflag.Value }
+
+// tellExits puts the exit codes of a command below its help.
+func tellExits(root *cobra.Command) {
+	help := root.HelpFunc()
+	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if f.Value.Type() == "bool" {
+				f.Value = shortValue{f.Value}
+			}
+		})
+		help(cmd, args)
+		fmt.Fprintf(cmd.OutOrStdout(), "\nExit codes:\n  %s\n", strings.Join(exitCodes(cmd), "\n  "))
+	})
+}

@@ -126,14 +126,13 @@ func (c holdCommand) hold(ctx context.Context, scope ledger.HoldScope, flags *de
 	if err != nil {
 		return err
 	}
-	effect, would := effectCreated, effectWouldCreate
 	standing := slices.IndexFunc(holds, func(h ledger.Hold) bool { return h.Scope == scope })
+	effect := effectOf(standing < 0, flags.dryRun)
 	if standing >= 0 {
-		effect, would = effectUpdated, effectWouldUpdate
 		h.Begins = h.Begins || holds[standing].Begins
 	}
 	if flags.dryRun {
-		return c.done(would, holdJSON(h), func(w *safe.Writer) { w.Println("would hold " + string(scope)) })
+		return c.done(effect, holdJSON(h), func(w *safe.Writer) { w.Println("would hold " + string(scope)) })
 	}
 	if run.Record.Done() > 0 || standing >= 0 && holds[standing].ChangeID == h.ChangeID {
 		effect = effectNoop

@@ -21,7 +21,6 @@ import (
 	"indoubt/ledger/record/httpproxy"
 	"indoubt/ledger/record/roundtrip"
 	"indoubt/ledger/wire/transmit"
-	"indoubt/reconcile"
 	"indoubt/ui/safe"
 )
 
@@ -154,18 +153,12 @@ func (a *app) liveRecorder(ctx context.Context, source ledger.Source, role strin
 		return nil, nil, err
 	}
 	live := a.watchPolicy(ctx, said)
+	e := a.engine(store, live.inForce, false, a.tell) // makes reads that are asked for
+	go e.Guard(ctx, a.tell)                           // says when no other engine checks
 	return live, record.New(store, recordingRules(live.numbered), record.Options{
 		Actor: a.machine(source.Pipeline, osUser(), role), Source: source, Clock: a.clock, Log: a.tell, Elsewhere: elsewhere(a), Renew: live.look,
-		Reader: readNow{a.guard(ctx, store, live)},
+		Reader: readNow{e},
 	}), nil
-}
-
-// guard is the engine of a proxy. It makes reads that are asked for, and says when no
-// other engine checks.
-func (a *app) guard(ctx context.Context, store ledger.Store, live *livePolicy) *reconcile.Engine {
-	e := a.engine(store, live.inForce, false, a.tell)
-	go e.Guard(ctx, a.tell)
-	return e
 }
 
 func upstreamOf(s string) (*url.URL, error) {

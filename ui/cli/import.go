@@ -249,7 +249,7 @@ func (c *importing) count(row *importRow) error {
 }
 
 func (c *importing) ended(ctx context.Context, err error) error {
-	effect := map[bool]string{false: effectCreated, true: effectWouldCreate}[c.dryRun]
+	effect := effectOf(true, c.dryRun)
 	if c.done.Recorded == 0 {
 		effect = effectNoop
 	}

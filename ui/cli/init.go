@@ -172,7 +172,7 @@ func (c initCommand) again(ctx context.Context, s ledger.Store, flags initFlags)
 		}
 	}
 	did = slices.DeleteFunc(did, func(line string) bool { return line == "" })
-	effect := map[bool]string{true: effectWouldUpdate, false: effectUpdated}[flags.dryRun]
+	effect := effectOf(false, flags.dryRun)
 	if len(did) == 0 {
 		effect, did = effectNoop, []string{"there is a ledger at " + name + " already"}
 	}

@@ -158,9 +158,7 @@ func (l *livePolicy) textOf(ctx context.Context, store ledger.Store, force ledge
 	if kept := policiesOf(l.app.env).of(force.Digest); kept != nil {
 		return kept, nil
 	}
-	if was == nil {
-		was = policy.Default()
-	}
+	was = cmp.Or(was, policy.Default())
 	force, err := store.Policy(ctx, ledger.PolicyText{})
 	if err != nil {
 		return was, err

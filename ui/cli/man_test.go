@@ -31,5 +31,5 @@ func TestEachCommandHasAManualPage(t *testing.T) {
 		"\n\n# FILES\n$XDG_STATE_HOME/indoubt/ledger.db, the ledger; $XDG_CONFIG_HOME/indoubt/policy.yaml, the policy; $XDG_CONFIG_HOME/indoubt/config.yaml, how the console looks."
 	need.OK(t, doc.GenManTree(root, &doc.GenManHeader{Section: "1", Source: "indoubt"}, dir))
 	page := string(need.Get(os.ReadFile(filepath.Join(dir, "indoubt-outage-show.1")))(t))
-	need.Contains(t, page, ".SH EXIT CODES", exitWords[exitNotFound])
+	need.Contains(t, page, ".SH EXIT CODES", exits[exitNotFound].means)
 }

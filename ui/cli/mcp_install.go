@@ -278,12 +278,9 @@ func programPath() (string, error) {
 }
 
 func sameFile(a, b string) bool {
-	one, err := os.Stat(a)
-	if err != nil {
-		return false
-	}
-	other, err := os.Stat(b)
-	return err == nil && os.SameFile(one, other)
+	one, missing := os.Stat(a)
+	other, lacking := os.Stat(b)
+	return missing == nil && lacking == nil && os.SameFile(one, other)
 }
 
 type fileJSON struct {

@@ -117,10 +117,9 @@ func (c outageCommand) take(ctx context.Context, args []string, flags *decideFla
 	if err != nil {
 		return err
 	}
-	effect := effectUpdated
+	effect := effectOf(false, flags.dryRun)
 	switch {
 	case flags.dryRun:
-		effect = effectWouldUpdate
 		a.Outage, _, err = change.Apply(a.Outage, c.clock())
 	case run.Record.Done() > 0:
 		effect = effectNoop
@@ -190,9 +189,7 @@ func (c outageCommand) shown(a ledger.OutageAccount) any {
 		CheckedAt *string           `json:"checked_at"`
 		Groups    []outageGroupJSON `json:"groups"`
 		Events    []ledger.Event    `json:"events"`
-	}{c.asJSON(a), a.Already, moment(a.CheckedAt), each(c.outage(a).Groups(), oneGroupJSON), each(a.Events, eventJSON)}
-}
-
-func oneGroupJSON(g ticket.Group) outageGroupJSON {
-	return outageGroupJSON{g.Name, g.True.String(), g.Do.String(), g.Filter, g.Tab, g.Sum}
+	}{c.asJSON(a), a.Already, moment(a.CheckedAt), each(c.outage(a).Groups(), func(g ticket.Group) outageGroupJSON {
+		return outageGroupJSON{g.Name, g.True.String(), g.Do.String(), g.Filter, g.Tab, g.Sum}
+	}), each(a.Events, eventJSON)}
 }

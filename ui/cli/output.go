@@ -11,14 +11,13 @@ import (
 	"indoubt/ui/safe"
 )
 
-// The exit codes, the same for every command.
 const (
-	exitDone       = 0 // done, or nothing was to do
+	exitDone       = 0
 	exitError      = 1
 	exitUsage      = 2
 	exitNotFound   = 3
-	exitConflict   = 4 // it moved, or was decided already
-	exitRefused    = 5 // by policy, hold, read-only or for want of a person
+	exitConflict   = 4
+	exitRefused    = 5
 	exitInDoubt    = 6
 	exitInProgress = 7
 	exitKeyReused  = 8
@@ -33,6 +32,19 @@ const (
 	effectWouldCreate = "would_create"
 	effectWouldUpdate = "would_update"
 )
+
+// effectOf is what a command does to the ledger, by whether it makes something new.
+func effectOf(creates, dryRun bool) string {
+	switch {
+	case creates && dryRun:
+		return effectWouldCreate
+	case creates:
+		return effectCreated
+	case dryRun:
+		return effectWouldUpdate
+	}
+	return effectUpdated
+}
 
 // formatOfJSON is the version of the JSON. Fields that are added leave it as it is.
 const formatOfJSON = 1

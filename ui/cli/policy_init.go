@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -135,16 +136,17 @@ func newPolicySchemaCommand(a *app) *cobra.Command {
 
 // writeNew makes a file that must not exist yet, with its directory.
 func writeNew(path string, content []byte) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return fmt.Errorf("write %s: %w", short(path), err)
+	err := os.MkdirAll(filepath.Dir(path), 0o755)
+	var f *os.File
+	if err == nil {
+		f, err = os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err == nil {
+		_, err = f.Write(content)
+		err = cmp.Or(err, f.Close())
+	}
 	if err != nil {
 		return fmt.Errorf("write %s: %w", short(path), err)
 	}
-	if _, err := f.Write(content); err != nil {
-		f.Close()
-		return fmt.Errorf("write %s: %w", short(path), err)
-	}
-	return f.Close()
+	return nil
 }

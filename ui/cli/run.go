@@ -201,11 +201,7 @@ func (c runCommand) rehearse(ctx context.Context, r *record.Recorder, req comman
 		}
 		return notToSend(res, data, c.policyToLookBy())
 	}
-	effect := effectWouldCreate
-	if res.Attempt.N > 1 {
-		effect = effectWouldUpdate
-	}
-	return c.done(effect, data, func(w *safe.Writer) {
+	return c.done(effectOf(res.Attempt.N == 1, true), data, func(w *safe.Writer) {
 		o := res.Operation
 		w.Printf("would run attempt %d under key %s: %s\n", res.Attempt.N, o.KeyToSend(), strings.Join(o.Command.Argv, " "))
 	})
@@ -298,10 +294,7 @@ func runOutcome(res command.Result, data any, by *policy.Policy) (f *failure, ef
 	if res.Operation.Redacted && res.ExitCode == ownVerdict+exitInDoubt {
 		f.Hint += "\n" + expandHint
 	}
-	if res.Attempt.N == 1 {
-		return f, effectCreated
-	}
-	return f, effectUpdated
+	return f, effectOf(res.Attempt.N == 1, false)
 }
 
 // expandHint is the way out where secrets in a command keep it from being sent again.

@@ -161,12 +161,9 @@ func (c settleCommand) settle(ctx context.Context, named string, flags settleFla
 	if err != nil {
 		return err
 	}
-	effect := effectUpdated
-	switch {
-	case applied.Noop || applied.Before.Version == applied.After.Version:
+	effect := effectOf(false, flags.dryRun)
+	if applied.Noop || applied.Before.Version == applied.After.Version {
 		effect = effectNoop
-	case flags.dryRun:
-		effect = effectWouldUpdate
 	}
 	o := applied.After
 	if o.ID == "" {

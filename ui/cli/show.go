@@ -62,13 +62,14 @@ func (a *app) read(ctx context.Context, s ledger.Reader, id string) (ledger.Reco
 	if before, _, versioned := cutVersion(id); errors.Is(err, ledger.ErrNotFound) && versioned && before != "" {
 		rec, err = s.Read(ctx, ledger.Locator{ID: before})
 	}
-	if errors.Is(err, ledger.ErrNotFound) && len(id) < 4 {
+	switch {
+	case !errors.Is(err, ledger.ErrNotFound):
+		return rec, err
+	case len(id) < 4:
 		return rec, usage(fmt.Sprintf("%q is too short for the beginning of an id", id), "write at least 4 characters of it")
 	}
-	if err != nil {
-		return rec, explainID(id, err)
-	}
-	return rec, nil
+	return rec, &failure{Code: "not_found", Message: fmt.Sprintf("there is no operation %q", id),
+		Hint: "see `indoubt list`, or check --ledger / INDOUBT_LEDGER", cause: err}
 }
 
 // cutVersion takes ID@VERSION apart. An id may have an @ of its own.

@@ -52,8 +52,8 @@ func TestTheSurfaceIsHeld(t *testing.T) {
 		}
 	}
 	walk(root)
-	for code, word := range exitWords {
-		surface["exit codes"] = append(surface["exit codes"], fmt.Sprint(code, " ", word))
+	for code, exit := range exits {
+		surface["exit codes"] = append(surface["exit codes"], fmt.Sprint(code, " ", exit.means))
 	}
 	var schema any
 	need.OK(t, json.Unmarshal(policy.Schema(), &schema))
@@ -83,7 +83,7 @@ func TestTheSurfaceIsHeld(t *testing.T) {
 			}
 			given[code] = true
 			exit := (&failure{Code: code}).exit()
-			need.That(t, exit > 0, "%s gives the error code %s, and exits.go has no exit code for it", path, code)
+			need.That(t, exit > 0, "%s gives the error code %s, and exits has no exit code for it", path, code)
 		}
 		if filepath.Base(path) == "metrics.go" {
 			for _, m := range metric.FindAllSubmatch(text, -1) {
@@ -96,8 +96,8 @@ func TestTheSurfaceIsHeld(t *testing.T) {
 		newKey(t, m[1])
 	}
 	need.That(t, strings.Count(mcp, "c.failure(code")+strings.Count(mcp, "codedAs(\"") > 8, "the MCP proxy's errors have no codes")
-	for exit, words := range codes {
-		for code := range strings.FieldsSeq(words) {
+	for exit, of := range exits {
+		for code := range strings.FieldsSeq(of.words) {
 			need.That(t, given[code], "nothing gives the error code %s", code)
 			surface["error codes"] = append(surface["error codes"], fmt.Sprint(code, " ", exit))
 		}

@@ -1,13 +1,16 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/charmbracelet/x/ansi"
 
 	"indoubt/ledger"
+	"indoubt/policy"
 	"indoubt/ui/safe"
 	"indoubt/ui/ticket"
 )
@@ -167,4 +170,39 @@ func writeColumns(w *safe.Writer, head []string, n int, row func(i int) []string
 	}
 	w.Println()
 	g.write(w)
+}
+
+func see(p *policy.Policy, rec ledger.Record) ticket.Ticket {
+	if rec.Now.IsZero() {
+		rec.Now = time.Now()
+	}
+	return ticket.From(rec, ticket.ByPolicy(func() *policy.Policy { return p }), rec.Now, time.Local)
+}
+
+// tickets reads the records behind rows, in the rows' order, without the evidence of
+// their reads.
+func tickets(ctx context.Context, s ledger.Reader, p *policy.Policy, rows []ledger.Row) ([]ticket.Ticket, error) {
+	records, err := s.Records(ctx, each(rows, func(r ledger.Row) string { return r.ID }))
+	return each(records, func(rec ledger.Record) ticket.Ticket { return see(p, rec) }), err
+}
+
+// placed lets the policy say where the kinds of a filter are sent.
+func (a *app) placed(f ledger.Filter) ledger.Filter {
+	if p := a.policyToLookBy(); !p.Empty() {
+		f.DownstreamOf = p.DownstreamOf
+	}
+	return f
+}
+
+// leavesOut says what a filter does not answer for: fields that are known of open
+// operations only.
+func leavesOut(f ledger.Filter) (notes []string) {
+	if !f.By(func(string) string { return "" }).Settles() { // it asks for none of them
+		return nil
+	}
+	for _, field := range f.OpenOnly() {
+		notes = append(notes, map[string]string{"cost": "cost: settled operations may have none here, and count as 0 then",
+			"downstream": "downstream: settled operations are left out, for no policy here says where their kinds are sent: --policy"}[field])
+	}
+	return notes
 }
