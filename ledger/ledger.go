@@ -125,4 +125,5 @@ type Info struct {
 	Failover  Failover
 	MovedTo   string // where this ledger has moved to: it is looked at only
 	Copied    string // not empty: why this file is looked at only (a copy of another ledger)
+	Lacks     string // not empty: what was recorded in it and is not there any more; begins are held until it is adopted
 }

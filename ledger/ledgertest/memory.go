@@ -42,7 +42,7 @@ var empty Image
 func (i *Image) NewMemory(clock ledger.Clock, steady ledger.SteadyClock, fill func(*Memory)) *Memory {
 	m := &Memory{}
 	begins := func(db store.Database) {
-		m.Store, m.db = store.New(db, Key("0123456789abcdef0123456789abcdef")), db
+		m.Store, m.db = store.New(db, Key("0123456789abcdef0123456789abcdef"), ""), db
 	}
 	db, err := i.of.inMemory(clock, steady, func(db store.Database) error {
 		begins(db)
@@ -65,7 +65,7 @@ func (i *Image) NewMemory(clock ledger.Clock, steady ledger.SteadyClock, fill fu
 // memoryBeside makes one whose digests are those of another ledger.
 func memoryBeside(t need.T, s ledger.Store, clock *Clock) *Memory {
 	m := NewMemory(clock.Now, clock.Steady)
-	m.Store = store.New(m.db, Key(need.Get(s.DigestKey(context.Background()))(t)))
+	m.Store = store.New(m.db, Key(need.Get(s.DigestKey(context.Background()))(t)), "")
 	return m
 }
 

@@ -118,6 +118,6 @@ func changed(ctx context.Context, url string, o Options, change func(*tx) error)
 		return err
 	}
 	defer h.close()
-	h.store = &Store{store.New(database{h}, digestkey.Named(o.KeyFile)), h, nil}
+	h.store = &Store{store.New(database{h}, digestkey.Named(o.KeyFile), o.State), h, nil}
 	return database{h}.change(ctx, beginAnew, change)
 }

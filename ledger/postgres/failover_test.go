@@ -342,12 +342,12 @@ func TestI9_ALedgerThatIsBeingRestored(t *testing.T) {
 	s := opened(t, url, Options{})
 	r := record.New(s, nil, record.Options{})
 	begun := need.Get(r.Begin(ctx, record.Request{Kind: "mail", Key: "1"}))(t)
-	psql(t, url, `SET session_replication_role = replica; DELETE FROM indoubt.op; DELETE FROM indoubt.ev; ALTER TABLE indoubt.op DISABLE TRIGGER USER`)
+	psql(t, url, `SET session_replication_role = replica; DELETE FROM indoubt.op; DELETE FROM indoubt.ev; ALTER TABLE indoubt.op DISABLE TRIGGER USER; ALTER TABLE indoubt.ev DISABLE TRIGGER USER`)
 	_, err := r.Begin(ctx, record.Request{Kind: "mail", Key: "2"})
 	need.That(t, errors.Is(err, ledger.ErrLost) && strings.Contains(err.Error(), "is not whole"), "%v", err)
 	settle := ledger.SettleRequest{AttemptID: begun.Attempt.ID, Outcome: ledger.OutcomeCommitted}
 	_, err = r.Settle(ctx, settle)
 	need.That(t, errors.Is(err, ledger.ErrLost), "%v", err)
-	psql(t, url, `ALTER TABLE indoubt.op ENABLE TRIGGER USER`)
+	psql(t, url, `ALTER TABLE indoubt.op ENABLE TRIGGER USER; ALTER TABLE indoubt.ev ENABLE TRIGGER USER`)
 	need.That(t, need.Get(r.Settle(ctx, settle))(t).After.State == ledger.Committed, "it is not settled")
 }

@@ -50,6 +50,7 @@ func (s *Store) Follow(ctx context.Context, after ledger.Cursor, limit int) (eve
 		return err
 	})
 	slices.SortFunc(events, func(a, b ledger.Event) int { return cmp.Compare(a.Seq, b.Seq) })
+	s.Saw(events)
 	return events, look.cursor(), err
 }
 

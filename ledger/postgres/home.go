@@ -56,7 +56,7 @@ func (s *Store) Adopt(ctx context.Context, actor ledger.Actor, at string) error 
 	}
 	return database{s.handle}.change(ctx, beginWrite, func(t *tx) error {
 		home, elsewhere, err := whereItIs(t)
-		if err != nil || !elsewhere {
+		if err != nil || !elsewhere && i.Lacks == "" {
 			return err
 		}
 		if err := owned(t, s.address.shown); err != nil {
@@ -66,6 +66,10 @@ func (s *Store) Adopt(ctx context.Context, actor ledger.Actor, at string) error 
 		if err != nil {
 			return err
 		}
+		why := i.Lacks
+		if elsewhere {
+			why = i.Failover.String()
+		}
 		system, _, _ := strings.Cut(home, ".")
 		if !strings.HasPrefix(meta[metaHome], system+".") { // numbers of transactions of another system say nothing here
 			if err := t.script(`ALTER TABLE indoubt.ev DISABLE TRIGGER USER; UPDATE indoubt.ev SET place = ` + decimal(adopted) + `
@@ -74,9 +78,12 @@ func (s *Store) Adopt(ctx context.Context, actor ledger.Actor, at string) error 
 				return err
 			}
 		}
-		return errors.Join(
-			store.SetMeta(t, metaHome, home),
-			store.SetMeta(t, metaHomes, strings.TrimSpace(fmt.Sprint(meta[metaHomes], " ", home, "@", t.Moment().Wall.UnixMilli()))),
-			store.Adoption{Actor: actor, Why: "adopted here: " + i.Failover.String(), Newest: at}.Write(t))
+		if elsewhere {
+			err = errors.Join(
+				store.SetMeta(t, metaHome, home),
+				store.SetMeta(t, metaHomes, strings.TrimSpace(fmt.Sprint(meta[metaHomes], " ", home, "@", t.Moment().Wall.UnixMilli()))))
+		}
+		return errors.Join(err,
+			store.Adoption{Actor: actor, Why: "adopted here: " + why, Newest: at}.Write(t))
 	})
 }

@@ -68,7 +68,7 @@ var (
 func explain(t testing.TB, s *Store, look func(*store.Store)) (e explained) {
 	t.Helper()
 	a := &asked{database: database{s.handle}}
-	look(store.New(a, digestkey.Named("")))
+	look(store.New(a, digestkey.Named(""), ""))
 	need.OK(t, a.database.View(ctx, func(to store.Tx) error {
 		for i, query := range a.queries {
 			text, bound := said(query, a.args[i])

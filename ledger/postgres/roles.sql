@@ -44,8 +44,8 @@ GRANT UPDATE (n) ON indoubt.total TO indoubt_engine, indoubt_operator;
 GRANT UPDATE (holder, rank, since, until) ON indoubt.lead TO indoubt_engine, indoubt_operator;
 GRANT UPDATE (kinds, pipelines, classes, first_at, last_at, answered_at, over_at) ON indoubt.outage TO indoubt_engine, indoubt_operator;
 GRANT UPDATE (taken_by, taken_until) ON indoubt.outage TO indoubt_operator;
-GRANT INSERT, DELETE ON indoubt.hold TO indoubt_operator;
-GRANT DELETE ON indoubt.lead TO indoubt_operator;
+GRANT INSERT ON indoubt.hold TO indoubt_engine, indoubt_operator; -- an engine, where the ledger lacks what it has followed
+GRANT DELETE ON indoubt.hold, indoubt.lead TO indoubt_operator;
 GRANT UPDATE (reason, payload) ON indoubt.ev TO indoubt_operator;
 
 CREATE OR REPLACE FUNCTION indoubt.price_role() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$ DECLARE acting CONSTANT name := {acting}; BEGIN
@@ -85,4 +85,4 @@ CREATE OR REPLACE TRIGGER price_role BEFORE INSERT OR UPDATE ON indoubt.price FO
   OLD.state <> 'pending' AND NEW.change_id <> OLD.change_id AND NEW.attempt = OLD.attempt AND NOT {may check} AND NOT {began OLD.seq, coalesce((NEW.facts ->> 'n')::bigint, OLD.attempt)}
 @refuse ev INSERT
 - this role tells nothing of that kind: a person does, with the role indoubt_operator, or the owner
-  NOT pg_has_role(current_user, indoubt.owner(), 'USAGE') AND (NEW.at > {now} + 1000 OR NEW.verb IN ('policy', 'adopt', 'prune') OR NOT {may decide} AND NOT (NEW.machine = 1 AND ({may check} AND NEW.verb NOT IN ('run', 'run_over', 'left_out', 'hold', 'release') OR NEW.op <> 0 AND (NEW.verb = 'note' OR NEW.verb IN ('tree', 'look') AND {began NEW.op, NEW.n}) AND {may record})))
+  NOT pg_has_role(current_user, indoubt.owner(), 'USAGE') AND (NEW.at > {now} + 1000 OR NEW.verb IN ('policy', 'adopt', 'prune') OR NOT {may decide} AND NOT (NEW.machine = 1 AND ({may check} AND NEW.verb NOT IN ('run', 'run_over', 'left_out', 'release') OR NEW.op <> 0 AND (NEW.verb = 'note' OR NEW.verb IN ('tree', 'look') AND {began NEW.op, NEW.n}) AND {may record})))

@@ -135,7 +135,7 @@ var attacks = []struct{ name, user, script, says string }{
 	{"an engine redacts", "eng", change("sent", "redact", 0, ", title = '[redacted]'"), person},
 	{"a writer redacts the history", "ci", `UPDATE ev SET reason = '[redacted]'`, denied},
 	{"an engine tells of a decision", "eng", event("doubt", "confirm", "ann", 0), "this role tells nothing"},
-	{"an engine holds", "eng", `INSERT INTO hold (scope, actor, reason, created_at, change_id) VALUES ('all', 'x', 'x', 1, 'x')`, denied},
+	{"an engine releases", "eng", `DELETE FROM hold`, denied},
 	{"an engine settles what another sent", "eng", change("flying", "settle", 1, landed), another},
 	{"an engine allows a send (I5)", "eng", change("doubt", "allow", 1, ", allow_until = 4000000000000"), "a permission is a person's"},
 	{"an operator adopts", "ann", event("", "adopt", "ann", 0), "or the owner"},

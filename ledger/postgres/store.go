@@ -42,7 +42,7 @@ func open(ctx context.Context, url string, o Options, prepare func(*handle) erro
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{store.New(database{h}, digestkey.Named(o.KeyFile)), h, nil}
+	s := &Store{store.New(database{h}, digestkey.Named(o.KeyFile), o.State), h, nil}
 	h.store = s
 	if prepare != nil {
 		err = prepare(h)
@@ -127,4 +127,12 @@ func strained(full bool, standbys string) string {
 		return "NO STANDBY: nothing is recorded until one is back (" + standbys + ")"
 	}
 	return ""
+}
+
+// Lacks says what the ledger lacks of what this account knows, nil where it is whole. A standby may come later.
+func (s *Store) Lacks(ctx context.Context) error {
+	if s.meta.has("standby") {
+		return nil
+	}
+	return s.Store.Lacks(ctx)
 }

@@ -52,7 +52,7 @@ func traced(path string, o Options, empty bool) error {
 	if o.Anew {
 		return nil
 	}
-	if isUsed(o.Used, path) {
+	if isUsed(o.State, path) {
 		return before(path, "this account has used it", doBack, empty)
 	}
 	for _, side := range []string{".lock", ".bell"} {
@@ -71,24 +71,26 @@ func traced(path string, o Options, empty bool) error {
 // mostUsed bounds the list of ledgers that an account has used.
 const mostUsed = 1 << 20
 
-func isUsed(list, path string) bool {
-	if list == "" {
+func isUsed(state, path string) bool {
+	if state == "" {
 		return false
 	}
-	text, err := os.ReadFile(list)
+	text, err := os.ReadFile(usedIn(state))
 	return err == nil && bytes.Contains(append([]byte("\n"), text...), []byte("\n"+path+"\n"))
 }
 
+func usedIn(state string) string { return filepath.Join(state, "ledgers") }
+
 // remember adds a ledger to the list. Where that cannot be written, nothing is
 // remembered: the files beside a ledger tell of it, too.
-func remember(list, path string) {
-	if list == "" || isUsed(list, path) || bytes.ContainsAny([]byte(path), "\n") {
+func remember(state, path string) {
+	if state == "" || isUsed(state, path) || bytes.ContainsAny([]byte(path), "\n") {
 		return
 	}
-	if os.MkdirAll(filepath.Dir(list), 0o755) != nil {
+	if os.MkdirAll(state, 0o755) != nil {
 		return
 	}
-	f, err := os.OpenFile(list, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	f, err := os.OpenFile(usedIn(state), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return
 	}

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -70,6 +71,14 @@ func setHome(tx store.Tx, h home) error {
 	return nil
 }
 
+// same refuses a ledger that has become another one while it is open.
+func (s *handle) same(id string) error {
+	if s.id == "" || s.copied != "" || id == s.id { // it is being made, or adopted
+		return nil
+	}
+	return gone(s.path, "is another ledger now", "bring the old one back, or start again with the one that is there now")
+}
+
 // Adopt makes a copy a ledger of its own: this file, here, takes writes from now
 // on, under a new id. The original is not told.
 func Adopt(ctx context.Context, path string, o Options) error {
@@ -83,12 +92,14 @@ func Adopt(ctx context.Context, path string, o Options) error {
 		return fmt.Errorf("look at the ledger's file: %w", err)
 	}
 	return s.writer.do(ctx, func(tx store.Tx) error {
-		if s.copied == "" {
-			return nil
+		info, err := store.Describe(tx)
+		why := cmp.Or(s.copied, info.Lacks)
+		if err != nil || why == "" {
+			return err
 		}
 		if err := setHome(tx, h); err != nil {
 			return err
 		}
-		return store.Adoption{Actor: o.Actor, Why: "adopted here: " + s.copied, Newest: o.At}.Write(tx)
+		return store.Adoption{Actor: o.Actor, Why: "adopted here: " + why, Newest: o.At}.Write(tx)
 	})
 }

@@ -1,12 +1,11 @@
 package sqlite
 
 import (
-	"fmt"
 	"os"
 	"sync"
 )
 
-// notifier writes to a side file after each commit: a byte that changes, and the mark. A
+// notifier writes a byte that changes to a side file after each commit. A
 // file watcher sees that at once, while a write to -wal shows before the commit can
 // be read.
 type notifier struct {
@@ -23,18 +22,14 @@ func newNotifier(path string) *notifier {
 	return b
 }
 
-func (b *notifier) notify(id string, newest int64) {
+func (b *notifier) notify() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.f == nil {
 		return
 	}
 	b.n++
-	text := []byte{b.n}
-	if id != "" {
-		text = fmt.Appendf(text, markFormat, id, newest)
-	}
-	_, _ = b.f.WriteAt(text, 0)
+	_, _ = b.f.WriteAt([]byte{b.n}, 0)
 }
 
 func (b *notifier) close() error {

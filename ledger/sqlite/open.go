@@ -99,7 +99,7 @@ func open(ctx context.Context, path string, o Options) (*Store, error) {
 	} else {
 		meta, err = s.openWriter(ctx, h.current())
 	}
-	return &Store{s, store.New(database{s}, s.keyPlace())}, s.finish(ctx, meta, err)
+	return &Store{s, store.New(database{s}, s.keyPlace(), o.State)}, s.finish(ctx, meta, err)
 }
 
 // finish closes what was opened when something went wrong.
@@ -110,7 +110,7 @@ func (s *handle) finish(ctx context.Context, meta map[string]string, err error) 
 	if err == nil {
 		s.kept = keep(s)
 		if s.writer != nil {
-			remember(s.opts.Used, s.path)
+			remember(s.opts.State, s.path)
 		}
 		return nil
 	}
@@ -245,16 +245,6 @@ func (s *handle) identify(ctx context.Context, m map[string]string) error {
 	}
 	was := homeFrom(m)
 	s.copied = here.differs(was)
-	if s.copied == "" {
-		known := s.marked() // first: it goes up
-		var now state
-		if err := s.one(ctx, stateNow, &now.id, &now.last); err != nil {
-			return err
-		}
-		if s.saw(now.last); now.last < known {
-			s.copied = "it is an older state, or one without its log: " + shorter(now.last, known)
-		}
-	}
 	if s.copied == "" && s.writer != nil && here.now(was) != was {
 		// The same file after a restart of the host. The next process writes it down
 		// where the lock is held.
@@ -286,10 +276,9 @@ func (s *Store) Info(ctx context.Context) (ledger.Info, error) {
 	if err := s.anchored(); err != nil {
 		return ledger.Info{}, err
 	}
-	known := s.newest.Load()
 	i, err := s.Store.Info(ctx)
 	if err == nil {
-		err = s.rolledBack(state{i.ID, i.LastSeq}, known)
+		err = s.same(i.ID)
 	}
 	i.Path, i.Schema, i.Parallel, i.ReadOnly = s.path, store.Schema, 1, s.opts.ReadOnly || s.copied != "" || i.MovedTo != ""
 	i.Copied, i.Strained = s.copied, strained(s.path)

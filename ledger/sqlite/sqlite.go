@@ -14,7 +14,6 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"sync/atomic"
 
 	"github.com/adrg/xdg"
 
@@ -42,7 +41,6 @@ type handle struct {
 	writer   *writer // nil when read-only
 	notifier *notifier
 	kept     *keeper
-	newest   atomic.Int64 // event that was seen; see shorter
 
 	mu     sync.Mutex
 	files  files // in use

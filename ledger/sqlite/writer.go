@@ -167,7 +167,7 @@ func (w *writer) batch() {
 		err = w.store.anchored()
 	}
 	if wrote && err == nil {
-		w.store.notifier.notify(w.store.id, w.store.newest.Load())
+		w.store.notifier.notify()
 	}
 	w.lock.release()
 	finish(translate(w.store.path, err))
@@ -295,7 +295,7 @@ func (w *writer) begin(until time.Time) error {
 		err := w.exec(`BEGIN IMMEDIATE`)
 		if err == nil {
 			if err = w.reread(); err == nil {
-				err = w.unbroken()
+				err = w.same()
 			}
 			if err != nil {
 				return w.rollback(err)
@@ -308,13 +308,21 @@ func (w *writer) begin(until time.Time) error {
 	}
 }
 
-// commit remembers how far the ledger has come, where something was written.
+// same asks whether the ledger is the one that this process knows. One that is being made is none yet.
+func (w *writer) same() error {
+	if w.store.id == "" {
+		return nil
+	}
+	var id string
+	if err := one(&tx{w: w}, `SELECT coalesce((SELECT value FROM meta WHERE name = 'id'), '')`, &id); err != nil {
+		return err
+	}
+	return w.store.same(id)
+}
+
 func (w *writer) commit(wrote bool) (err error) {
-	var now state
 	if wrote {
-		if now, err = w.state(); err == nil {
-			err = w.stamp()
-		}
+		err = w.stamp()
 	}
 	if err == nil {
 		err = w.store.logWhole()
@@ -326,7 +334,6 @@ func (w *writer) commit(wrote bool) (err error) {
 		return w.rollback(err)
 	}
 	w.stamps = w.stamps && !wrote
-	w.store.saw(now.last)
 	return nil
 }
 

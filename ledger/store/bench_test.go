@@ -15,7 +15,7 @@ import (
 // receipt, and how much room it takes.
 func BenchmarkBeginSettle(b *testing.B) {
 	m := inMemory(b)
-	s := New(m, digestkey.Named(""))
+	s := New(m, digestkey.Named(""), "")
 	defer s.Close()
 	ctx, billing := context.Background(), ledger.Actor{Name: "billing", OSUser: "root", Host: "batch-2", Machine: true}
 	n := 0
@@ -38,7 +38,7 @@ func BenchmarkBeginSettle(b *testing.B) {
 
 // BenchmarkOutage looks at an outage of ten thousand, and sums it up.
 func BenchmarkOutage(b *testing.B) {
-	s := New(inMemory(b), digestkey.Named(""))
+	s := New(inMemory(b), digestkey.Named(""), "")
 	defer s.Close()
 	ctx, billing := context.Background(), ledger.Actor{Name: "billing", Machine: true}
 	for range 10_000 {

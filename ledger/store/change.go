@@ -13,19 +13,36 @@ import (
 	"indoubt/ledger/digestkey"
 )
 
-// Change reads the record, applies the rule and writes the result.
+// Change reads the record, applies the rule and writes the result. Where it would let someone send, and the ledger
+// lacks what was recorded in it, begins are held for everyone first.
 func (s *Store) Change(ctx context.Context, loc ledger.Locator, changeID string, rule ledger.Rule) (applied ledger.Applied, err error) {
 	if changeID == "" {
 		changeID = ledger.NewID()
 	}
+	applied, err = s.change(ctx, loc, changeID, rule)
+	if lacks := (*lacking)(nil); errors.As(err, &lacks) {
+		if held := lacks.hold(ctx, s.db); held != nil {
+			return applied, errors.Join(err, held)
+		}
+		return s.change(ctx, loc, changeID, rule)
+	}
+	return applied, err
+}
+
+func (s *Store) change(ctx context.Context, loc ledger.Locator, changeID string, rule ledger.Rule) (applied ledger.Applied, err error) {
 	mask, err := s.masks.get(ctx)
 	if err != nil && !errors.As(err, new(*digestkey.Error)) {
 		return applied, err
 	}
 	unmasked := loc.Key != "" && mask == nil
-	id := "" // of an operation that is inserted
+	id := ""       // of an operation that is inserted
+	var left known // by this change
 	err = s.db.Update(ctx, func(tx Tx) error {
-		applied = ledger.Applied{}
+		applied, left = ledger.Applied{}, known{}
+		must := s.newest.get()
+		if loc.Key != "" {
+			Ahead(tx, newestQuery, must.Operation, must.Change)
+		}
 		if loc.Gate != "" {
 			Ahead(tx, gateQuery, underGate(loc.Gate)...)
 		}
@@ -45,9 +62,13 @@ func (s *Store) Change(ctx context.Context, loc ledger.Locator, changeID string,
 		if l.rec.Mask = mask; unmasked {
 			l.noKey = s.masks.lacks(tx)
 		}
+		l.whole = func() error { return s.newest.asks(tx, must) }
 		c, err := apply(tx, l, changeID, rule, &applied)
 		if c.Insert {
 			id = c.Operation.ID
+		}
+		if err == nil && c.Event != nil && !applied.Noop {
+			left = known{applied.After.ID, nonEmpty(c.Event.ID, changeID), l.rec.Now}
 		}
 		if err != nil || c.Then == nil || applied.Noop {
 			return err
@@ -67,6 +88,7 @@ func (s *Store) Change(ctx context.Context, loc ledger.Locator, changeID string,
 	if err != nil {
 		return ledger.Applied{}, err
 	}
+	s.newest.saw(left)
 	return applied, nil
 }
 
@@ -133,7 +155,7 @@ func apply(tx Tx, l *loaded, changeID string, rule ledger.Rule, applied *ledger.
 	if c.Insert && l.noKey != nil { // a name that was redacted would count as a new one
 		return c, l.noKey
 	}
-	if err := lets(tx, &l.rec, c); err != nil {
+	if err := lets(tx, l, c); err != nil {
 		return c, err
 	}
 	w := &writing{tx: tx, c: c, id: changeID, now: l.rec.Now, mask: l.rec.Mask, was: l, is: l.row, before: l.state,

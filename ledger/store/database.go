@@ -80,7 +80,7 @@ func (a Adoption) Write(tx Tx) error {
 	}
 	held := holding{Scope: "all", Begins: true, Actor: a.Actor, Reason: "adopted: what was sent last may be missing",
 		ChangeID: ledger.NewID()}
-	return errors.Join(err, told, SetMeta(tx, metaGap, decimal(int(millis(now)))), held.save(tx))
+	return errors.Join(err, told, SetMeta(tx, metaGap, decimal(int(millis(now)))), held.save(tx, nil))
 }
 
 // lacksNothing refuses a ledger without an event, or one that went on after it.
@@ -149,20 +149,24 @@ func KeyFinding(err error) ledger.Finding {
 	return f
 }
 
-// lets asks the database whether it lets anyone send because of this change (I1). All else is
-// written down even where it may never be seen.
-func lets(tx Tx, rec *ledger.Record, c ledger.Change) error {
-	gate, is := tx.(interface{ Lets() error })
-	if !is {
-		return nil
+// lets asks whether anyone may send because of this change (I1, I13). All else is written down even where it
+// may never be seen, and so is what was sent before.
+func lets(tx Tx, l *loaded, c ledger.Change) error {
+	sent := slices.ContainsFunc(c.Attempts, func(a ledger.Attempt) bool { return l.rec.Attempt(a.ID) == nil })
+	sends := slices.ContainsFunc(c.Attempts, func(a ledger.Attempt) bool {
+		return l.rec.Attempt(a.ID) == nil && !a.StartedAt.Before(l.rec.Now)
+	})
+	allows := slices.ContainsFunc(c.Allowed, func(g ledger.Allowed) bool {
+		return !slices.ContainsFunc(l.rec.Allowed, func(h ledger.Allowed) bool { return h.ID == g.ID })
+	})
+	var err error
+	if gate, is := tx.(interface{ Lets() error }); is && (sent || allows) {
+		err = gate.Lets()
 	}
-	if slices.ContainsFunc(c.Attempts, func(a ledger.Attempt) bool { return rec.Attempt(a.ID) == nil }) ||
-		slices.ContainsFunc(c.Allowed, func(g ledger.Allowed) bool {
-			return !slices.ContainsFunc(rec.Allowed, func(h ledger.Allowed) bool { return h.ID == g.ID })
-		}) {
-		return gate.Lets()
+	if err == nil && l.whole != nil && (sends || allows) {
+		err = l.whole()
 	}
-	return nil
+	return err
 }
 
 // Deviations are operations that do not stand where their history says.

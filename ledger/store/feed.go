@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"math"
+	"slices"
 	"strings"
 
 	"indoubt/ledger"
@@ -184,7 +185,18 @@ func (s *Store) Follow(ctx context.Context, after ledger.Cursor, limit int) ([]l
 	if n := len(events); n > 0 {
 		after = ledger.NumberCursor(events[n-1].Seq)
 	}
+	s.Saw(events)
 	return events, after, err
+}
+
+// Saw remembers the newest of what was followed.
+func (s *Store) Saw(events []ledger.Event) {
+	for _, e := range slices.Backward(events) {
+		if e.OperationID != "" {
+			s.newest.saw(known{e.OperationID, e.ID, e.At})
+			return
+		}
+	}
 }
 
 // History returns events in the order of their Seq.

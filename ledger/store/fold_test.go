@@ -26,7 +26,7 @@ func unguarded(t need.T) *Store {
 		_, err := m.Exec(`DROP TRIGGER ` + name[1])
 		need.OK(t, err)
 	}
-	return New(m, digestkey.Named(""))
+	return New(m, digestkey.Named(""), "")
 }
 
 // draw fills a value with anything that it can hold.

@@ -20,23 +20,32 @@ func (s *Store) Hold(ctx context.Context, h ledger.Hold) error {
 		if err := h.Actor.MaySign("hold"); err != nil {
 			return err
 		}
-		return holding(h).save(tx)
+		return holding(h).save(tx, nil)
 	})
 }
 
 // holding is a hold on its way into the ledger.
 type holding ledger.Hold
 
-func (h holding) save(tx Tx) error {
+// save writes it down, and what the ledger lacks where that is why.
+func (h holding) save(tx Tx, why *lacking) error {
 	now := tx.Moment().Wall // and not the clock of who holds: a run that goes on is stopped by what came since
 	standing, err := holdsAt(tx, now)
 	if err != nil {
 		return err
 	}
+	said := map[string]any{"scope": h.Scope, "until": h.Until, "kinds": h.Kinds}
+	if why != nil {
+		said["lacks"] = why
+	}
 	h.Begins = h.Begins || slices.ContainsFunc(standing, func(s ledger.Hold) bool { return s.Scope == h.Scope && s.Begins })
-	detail, _ := json.Marshal(map[string]any{"scope": h.Scope, "begins": h.Begins, "until": h.Until, "kinds": h.Kinds})
-	return errors.Join(
-		exec(tx, `DELETE FROM hold WHERE scope = ?`, string(h.Scope)),
+	said["begins"] = h.Begins
+	before, err := Collect(tx, word, `SELECT scope FROM hold WHERE scope = ?`, string(h.Scope))
+	if err == nil && len(before) > 0 { // an engine's account may hold, and not release
+		err = exec(tx, `DELETE FROM hold WHERE scope = ?`, string(h.Scope))
+	}
+	detail, _ := json.Marshal(said)
+	return errors.Join(err,
 		exec(tx, `INSERT INTO hold (scope, kinds, actor, reason, begins, created_at, until, change_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
 			string(h.Scope), list(h.Kinds), named(h.Actor.Name), h.Reason, number(h.Begins), millis(now), millis(h.Until), h.ChangeID),
 		Tell(tx, ledger.Event{ID: h.ChangeID, At: now, Verb: "hold", Actor: h.Actor, Reason: h.Reason, Detail: detail}))
@@ -47,6 +56,9 @@ func (s *Store) LiftHold(ctx context.Context, scope ledger.HoldScope, actor ledg
 	changeID = nonEmpty(changeID, ledger.NewID())
 	return s.db.Update(ctx, func(tx Tx) error {
 		if known, err := happened(tx, 0, changeID); err != nil || known {
+			return err
+		}
+		if err := unlacked(tx, scope); err != nil {
 			return err
 		}
 		n, err := tx.Exec(`DELETE FROM hold WHERE scope = ?`, string(scope))
@@ -94,7 +106,11 @@ func (s *Store) Lead(ctx context.Context, holder string, rank int, scopes []stri
 	if err != nil || len(ledger.TakeLead(all, holder, rank, scopes)) == 0 {
 		return all, err
 	}
+	var lacks *lacking
 	err = s.db.Update(ctx, func(tx Tx) (err error) {
+		if err = s.newest.asks(tx, s.newest.get()); err != nil && !errors.As(err, &lacks) {
+			return err
+		}
 		if all, err = leaders(tx); err != nil {
 			return err
 		}
@@ -109,6 +125,9 @@ func (s *Store) Lead(ctx context.Context, holder string, rank int, scopes []stri
 		all, err = leaders(tx)
 		return err
 	})
+	if err == nil && lacks != nil {
+		err = lacks.hold(ctx, s.db)
+	}
 	return all, err
 }
 
@@ -209,7 +228,7 @@ func Describe(tx Tx) (info ledger.Info, err error) {
 	if info.Step, info.SteppedAt, err = lastStep(tx); err != nil {
 		return info, err
 	}
-	err = One(tx, []any{&info.ID, &created, &info.MovedTo, &info.LastSeq, &last, &lost, &info.LastBy, &engine}, describing)
+	err = One(tx, []any{&info.ID, &created, &info.MovedTo, &info.LastSeq, &last, &lost, &info.LastBy, &engine, &info.Lacks}, describing)
 	info.CreatedAt, info.LastWrite, info.LastError, info.EngineAt = at(created), at(last), at(lost), at(engine)
 	info.Cursor = ledger.NumberCursor(info.LastSeq)
 	return info, err
@@ -221,4 +240,6 @@ const describing = `SELECT coalesce((SELECT value FROM meta WHERE name = 'id'), 
 	coalesce((SELECT max(seq) FROM ev), 0), coalesce((SELECT at FROM ev ORDER BY seq DESC LIMIT 1), 0),
 	coalesce((SELECT max(lost_at) FROM ev WHERE lost_at <> 0 AND outcome = 'uncertain'), 0),
 	coalesce((SELECT source FROM op ORDER BY seq DESC LIMIT 1), ''),
-	coalesce((SELECT max(until) FROM lead WHERE name NOT LIKE 'run:%'), 0)`
+	coalesce((SELECT max(until) FROM lead WHERE name NOT LIKE 'run:%'), 0),
+	coalesce((SELECT h.reason FROM hold h JOIN ev e ON e.op = 0 AND e.id = h.change_id
+		WHERE h.scope = 'all' AND h.begins = 1 AND e.machine = 1), '')`

@@ -69,7 +69,7 @@ var (
 func TestStatementsAreAnsweredByIndexes(t *testing.T) {
 	t.Parallel()
 	db := &asking{inMemory(t), map[string][]any{}}
-	s, ctx := New(db, digestkey.Named("")), context.Background()
+	s, ctx := New(db, digestkey.Named(""), ""), context.Background()
 	billing, ann := ledger.Actor{Name: "billing", Machine: true}, ledger.Actor{Name: "ann"}
 	serial := 0
 	begin := func(key string, does ...func(*ledger.BeginRequest)) ledger.BeginResult {
@@ -191,7 +191,7 @@ func TestStatementsAreAnsweredByIndexes(t *testing.T) {
 func TestMarksGoOnWhereTheyStopped(t *testing.T) {
 	t.Parallel()
 	db := &asking{inMemory(t), map[string][]any{}}
-	s, ctx := New(db, digestkey.Named("")), context.Background()
+	s, ctx := New(db, digestkey.Named(""), ""), context.Background()
 	begin := func(id string) {
 		need.Get(ledger.Begin(ctx, s, ledger.BeginRequest{ChangeID: "c" + id, OperationID: id, AttemptID: "a" + id, Kind: "k", Key: id, Token: id,
 			Deadline: time.Minute, Actor: ledger.Actor{Name: "billing", Machine: true}}))(t)

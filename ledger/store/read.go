@@ -16,9 +16,10 @@ type loaded struct {
 	row
 	state
 	price
-	ids    []string // of its events
-	shares bool     // its target with others
-	noKey  error    // why this process cannot find a name that was redacted
+	ids    []string     // of its events
+	shares bool         // its target with others
+	noKey  error        // why this process cannot find a name that was redacted
+	whole  func() error // refuses a ledger that lacks what this process knows of; nil where nobody asks
 	rec    ledger.Record
 }
 

@@ -46,6 +46,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"path/filepath"
 	"strconv"
 
 	"indoubt/ledger"
@@ -88,21 +89,29 @@ type Options struct {
 	KeyFile  string             // holds the key of the digests; see digestkey.Variable
 	At       string             // the change id of the event that was the newest when begins were held: adopted at it, nothing is missing
 	To       string             // what is wanted of a server's ledger: check, decide, or else record
-	Used     string             // a file that lists the ledgers in files that this account has used; none when empty
+	State    string             // the directory where this account keeps what it knows of ledgers; none when empty
 	Anew     bool               // make a ledger in a file also where one was before
 	Group    string             // share a new ledger in a file with this group, by name or number
 }
 
 // Store is a ledger in a database.
 type Store struct {
-	db    Database
-	masks masks
+	db     Database
+	masks  masks
+	newest newest
 }
 
 var _ ledger.Store = (*Store)(nil)
 
-// New is the ledger in a database that has its tables, with the place where the key of its digests lies.
-func New(db Database, at digestkey.Place) *Store { return &Store{db: db, masks: masks{db: db, at: at}} }
+// New is the ledger in a database that has its tables, with the place where the key of its digests lies, and the
+// directory where this account keeps what lasts ("": nowhere).
+func New(db Database, at digestkey.Place, state string) *Store {
+	s := &Store{db: db, masks: masks{db: db, at: at}}
+	if state != "" {
+		s.newest.dir = filepath.Join(state, "newest")
+	}
+	return s
+}
 
 // DigestKey is the ledger's key, which is made where there is none.
 func (s *Store) DigestKey(ctx context.Context) ([]byte, error) {
@@ -116,7 +125,10 @@ func (s *Store) Database() Database { return s.db }
 func (s *Store) Watch(ctx context.Context) <-chan struct{} { return s.db.Watch(ctx) }
 
 // Close closes the database.
-func (s *Store) Close() error { return s.db.Close() }
+func (s *Store) Close() error {
+	s.newest.close()
+	return s.db.Close()
+}
 
 // Collect reads all rows of a query.
 func Collect[T any](tx Tx, scan func(Rows) (T, error), query string, args ...any) (out []T, err error) {

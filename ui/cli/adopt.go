@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -28,6 +29,8 @@ it, then release them.
 
 A ledger in PostgreSQL notices that its database failed over or was restored: the
 newest history may be missing, and nothing is begun or allowed until its owner adopts it.
+Who remembers a change that the ledger lacks (a snapshot was put back) has begins held
+until then.
 
 For a move with nothing lost, hold begins first: "indoubt hold --all --begins" names the
 newest event once nothing is in flight. Where that event is in the ledger and no attempt
@@ -54,8 +57,8 @@ began after it, --at adopts it as it is, and only that hold is left to release.`
 				held = []string{"Nothing that was sent is missing"}
 			}
 			why, ask, done := info.Copied, "Does nothing write to the original any more?", " is a ledger of its own now"
-			if !info.Failover.At.IsZero() {
-				why, ask, done = info.Failover.String(), "Did you look at the other sides for what was sent last?", " goes on"
+			if failed := info.Failover.String(); info.Lacks != "" || !info.Failover.At.IsZero() {
+				why, ask, done = cmp.Or(why, info.Lacks, failed), "Did you look at the other sides for what was sent last?", " goes on"
 			}
 			if why == "" {
 				return a.done(effectNoop, ledgerJSON(info), func(w *safe.Writer) { w.Println(name + " is at home, there is nothing to adopt") })

@@ -3,6 +3,7 @@
 package cli_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -87,6 +88,29 @@ func TestI10_E2E_ABackupIsRestoredAsThePageSays(t *testing.T) {
 	for _, key := range append(before, "after") {
 		need.That(t, times[key] == 1, "%s ran %d times", key, times[key])
 	}
+	// A volume that is rolled back is the same file at the same place, without its end. What this account remembers
+	// has begins held, and the same key does not run again.
+	s.must(0, "backup", filepath.Join(s.dir, "snapshot"))
+	need.Equal(t, write("lost"), 0, "it runs: exit")
+	snapshot := need.Get(os.ReadFile(filepath.Join(s.dir, "snapshot")))(t)
+	need.OK(t, os.WriteFile(s.ledger, snapshot, 0o600))
+	_ = errors.Join(os.Remove(s.ledger+"-wal"), os.Remove(s.ledger+"-shm"))
+	need.Equal(t, s.do("doctor").Exit, 1, "nobody is told: exit")
+	for _, key := range []string{"lost", "new"} {
+		need.Equal(t, write(key), 107, key, "in an older state: exit")
+	}
+	need.Contains(t, s.do("list").Err, "older state")
+	need.Contains(t, s.must(5, "release", "--all", "--reason", "no").Err, "older state")
+	need.Contains(t, s.must(0, "adopt", "--yes").Out, "begins are held until you have looked")
+	need.Equal(t, write("lost"), 107, "before anyone has looked: exit")
+	rows := filepath.Join(s.dir, "lost.jsonl")
+	need.OK(t, os.WriteFile(rows, []byte(`{"kind": "note", "key": "lost"}`), 0o600))
+	s.must(0, "import", rows)
+	s.must(0, "release", "--all", "--reason", "looked")
+	need.Equal(t, write("new"), 0, "it goes on: exit")
+	need.Equal(t, write("lost"), 106, "what was imported is in doubt: exit")
+	text = need.Get(os.ReadFile(ran))(t)
+	need.Equal(t, strings.Count(string(text), "lost\n"), 1, "the lost one ran: times")
 	s.sound()
 	if _, err := os.Stat(filepath.Join(s.dir, "broken", "ledger.db")); err != nil {
 		t.Errorf("the broken file is not kept: %v", err)

@@ -51,7 +51,7 @@ func (a *app) open(ctx context.Context, why purpose) (ledger.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	if a.ledgerPath == "" && a.usedLedgers() == "" {
+	if a.ledgerPath == "" && stateDir(a.env) == "" {
 		return nil, &failure{Code: "usage", Message: "there is no HOME to find the ledger by",
 			Hint: "name it with --ledger PATH or INDOUBT_LEDGER"}
 	}
@@ -78,12 +78,14 @@ func lookedAt(ctx context.Context, a *app) (ledger.Store, error) {
 		a.warnf("this ledger is a copy, and is shown as it was: %s", info.Copied)
 	case !info.Failover.At.IsZero():
 		a.warnf("%s: look for it, and then `indoubt adopt`", info.Failover)
+	case info.Lacks != "":
+		a.warnf("%s: look for what was sent since, and then `indoubt adopt`", info.Lacks)
 	}
 	return s, nil
 }
 
 func (a *app) ledgerOptions() open.Options {
-	o := open.Options{Actor: a.actor(), Used: a.usedLedgers(), KeyFile: strings.TrimSpace(a.env(digestkey.Variable))}
+	o := open.Options{Actor: a.actor(), State: stateDir(a.env), KeyFile: strings.TrimSpace(a.env(digestkey.Variable))}
 	if a.steady != nil { // another time was told; else a ledger goes by the clock of its store
 		o.Clock, o.Steady = a.clock, a.steady
 	}
@@ -97,15 +99,6 @@ func elsewhere(a *app) func(context.Context, string) (ledger.Store, error) {
 		o.To = "record"
 		return open.Moved(ctx, name, o)
 	}
-}
-
-// usedLedgers is the file that lists which ledgers this account has used.
-func (a *app) usedLedgers() string {
-	state := stateDir(a.env)
-	if state == "" {
-		return ""
-	}
-	return filepath.Join(state, "ledgers")
 }
 
 // stateDir is where an account keeps what lasts, "" where it has no home.
