@@ -63,12 +63,18 @@ func serveEngine(ctx context.Context, a *app, addr string, s ledger.Store, engin
 		m := exposition{w: w}
 		m.family("indoubt_build_info", "gauge", "1, with the version of the program.")
 		m.sample(1, "version", cmp.Or(release, "development"), "go", runtime.Version())
-		return cmp.Or(writeMetrics(ctx, &m, s, engine, problem(), a.clock()), m.err)
+		var asked bytes.Buffer
+		err := writeMetrics(ctx, &exposition{w: &asked}, s, engine, problem(), a.clock())
+		m.family("indoubt_ledger_up", "gauge", "1 where the ledger could be asked for this page; else nothing that it holds is on it.")
+		if m.flag(err == nil); err == nil {
+			_, _ = w.Write(asked.Bytes())
+		}
+		return m.err
 	})
 	serve("/healthz", "text/plain; charset=utf-8", func(ctx context.Context, w io.Writer) error {
 		info, err := s.Info(ctx)
-		if err == nil && !info.Failover.At.IsZero() {
-			return errors.New("it failed over, and no one has adopted it")
+		if err == nil && (!info.Failover.At.IsZero() || info.Lacks != "") {
+			return errors.New(cmp.Or(info.Lacks, "it failed over") + ", and no one has adopted it")
 		}
 		fmt.Fprintln(w, "ok")
 		return err
@@ -128,6 +134,9 @@ func writeMetrics(ctx context.Context, m *exposition, s ledger.Store, engine *re
 		return err
 	}
 	m.family("indoubt_holds", "gauge", "Holds in force. begins says whether they stop first sends, too.")
+	if !slices.ContainsFunc(holds, func(h ledger.Hold) bool { return h.Scope == "all" && h.Begins }) {
+		m.sample(0, "scope", "all", "begins", "true") // an alert ends when this is served again
+	}
 	for _, h := range holds {
 		m.sample(1, "scope", string(h.Scope), "begins", strconv.FormatBool(h.Begins))
 	}

@@ -205,6 +205,12 @@ func TestMetricsAreServedOnLoopback(t *testing.T) {
 		}
 		need.That(t, len(asked) >= 7, "%s asks for %d metrics", name, len(asked))
 	}
+	need.OK(t, s.Close())
+	resp = need.Get(http.Get(shown))(t)
+	body = need.Get(io.ReadAll(resp.Body))(t)
+	resp.Body.Close()
+	need.That(t, resp.StatusCode == 200 && strings.Contains(string(body), "\nindoubt_ledger_up 0\n") && !strings.Contains(string(body), "indoubt_list"),
+		"the ledger cannot be asked: %d\n%s", resp.StatusCode, body)
 	if post, err := http.Post(shown, "text/plain", nil); err != nil || post.StatusCode != http.StatusMethodNotAllowed {
 		t.Errorf("%v %v", post, err)
 	}
