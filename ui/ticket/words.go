@@ -2,6 +2,7 @@ package ticket
 
 import (
 	"cmp"
+	_ "embed"
 	"slices"
 	"strings"
 
@@ -141,3 +142,9 @@ func Colon(reason string) safe.Text {
 	}
 	return safe.Say(": %s", safe.Exact(reason))
 }
+
+// Glossary is every word and column of the screen: a line of "# " and the place where they stand,
+// then for each the word, a tab and what it means.
+//
+//go:embed glossary.txt
+var Glossary string
