@@ -102,7 +102,7 @@ func (c *commandRule) input(r *rendering) []byte {
 // text is the command line as a person reads it, with where it runs and what it
 // reads below it.
 func (c *CommandRequest) text() string {
-	text := strings.Join(ledger.Each(slices.Concat(c.Env, c.Argv), shellWord), " ")
+	text := strings.Join(ledger.Each(slices.Concat(c.Env, c.Argv), ledger.ShellWord), " ")
 	if c.Dir != "" {
 		text += "\nin " + c.Dir
 	}
@@ -110,14 +110,6 @@ func (c *CommandRequest) text() string {
 		text += "\nstdin: " + string(c.Stdin)
 	}
 	return text
-}
-
-// shellWord quotes for reading, not for running: there is no shell.
-func shellWord(s string) string {
-	if s != "" && !strings.ContainsAny(s, " \t\n\"'\\|&;<>()*?") {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
 func (c *CommandRequest) leaving() []string {

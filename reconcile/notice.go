@@ -62,7 +62,7 @@ type noticeWriter struct {
 
 // notice begins one. filter is what the console is to be opened with.
 func (w noticeWriter) notice(event, key, filter string) Notice {
-	open := "indoubt --ledger " + shellWord(w.path)
+	open := "indoubt --ledger " + ledger.ShellWord(w.path)
 	if filter != "" {
 		open += " " + filter
 	}
@@ -302,14 +302,4 @@ func harmless(name string) string {
 		return r
 	}, name)
 	return outcome.Clip(name, 80, false)
-}
-
-// shellWord is a path as a shell reads it.
-func shellWord(path string) string {
-	if path != "" && !strings.ContainsFunc(path, func(r rune) bool {
-		return !(unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("/._-+:@%=", r))
-	}) {
-		return path
-	}
-	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
 }

@@ -68,7 +68,7 @@ func (s server) Backup(_ context.Context, _ ledger.Store, to string) error {
 	if u, err := url.Parse(s.address); err == nil && u.Query().Get("sslmode") != "" {
 		from += "?sslmode=" + u.Query().Get("sslmode")
 	}
-	return notAFile("PostgreSQL copies its own databases; give this as the ledger's owner", "pg_dump --format=custom --schema='indoubt*' --file="+quoted(to)+" "+quoted(from))
+	return notAFile("PostgreSQL copies its own databases; give this as the ledger's owner", "pg_dump --format=custom --schema='indoubt*' --file="+ledger.ShellWord(to)+" "+ledger.ShellWord(from))
 }
 
 // Examine says how safe a commit is there. s is nil where it cannot be opened.
@@ -80,9 +80,6 @@ func (s server) Examine(ctx context.Context, open ledger.Store, _ func(string) s
 }
 
 func notAFile(what, do string) error { return ledger.Trouble{Code: "no_file", Message: what, Do: do} }
-
-// quoted is a word as a shell takes it.
-func quoted(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
 
 func (s server) receive(ctx context.Context, o Options, id string, fill func(store.Tx) error) error {
 	return postgres.Receive(ctx, s.address, o, id, fill)

@@ -46,11 +46,6 @@ Without a terminal the list is printed instead.`,
 	return cmd
 }
 
-// demoLedger opens the ledger of the demo, which may stand still in time.
-func demoLedger(ctx context.Context, name string, clock ledger.Clock, actor ledger.Actor) (ledger.Store, error) {
-	return open.Create(ctx, name, open.Options{Clock: clock, Steady: hostclock.With(clock), Actor: actor})
-}
-
 // demo makes a world, shows it, and takes it down again.
 func (c demoCommand) demo(ctx context.Context, seed uint64, dir, at string) (err error) {
 	var still time.Time
@@ -69,7 +64,10 @@ func (c demoCommand) demo(ctx context.Context, seed uint64, dir, at string) (err
 		said = c.errOut
 	}
 	said.Printf("Demo in %s: everything is kept there, delete it when you are done.\n", dir)
-	world, err := drill.Setup(ctx, drill.Options{Seed: seed, Dir: dir, Now: still, Rules: numberless, Open: demoLedger, Progress: c.progress()})
+	create := func(ctx context.Context, name string, clock ledger.Clock, actor ledger.Actor) (ledger.Store, error) {
+		return open.Create(ctx, name, open.Options{Clock: clock, Steady: hostclock.With(clock), Actor: actor})
+	}
+	world, err := drill.Setup(ctx, drill.Options{Seed: seed, Dir: dir, Now: still, Rules: numberless, Open: create, Progress: c.progress()})
 	if err != nil {
 		return fmt.Errorf("make the demo: %w", err)
 	}
@@ -83,7 +81,7 @@ func (c demoCommand) demo(ctx context.Context, seed uint64, dir, at string) (err
 	}
 	c.banner = "demo: a simulated outage"
 	err = consoleCommand(c).fullScreen(ctx, nil, "")
-	said.Printf("To go on with this demo: %s demo --dir '%s'\n", os.Args[0], dir)
+	said.Printf("To go on with this demo: %s demo --dir %s\n", os.Args[0], ledger.ShellWord(dir))
 	return err
 }
 

@@ -219,5 +219,5 @@ func importLine(id string, req ledger.SettleRequest) string {
 		row.Outcome = string(req.Outcome)
 	}
 	text, _ := json.Marshal(row)
-	return "echo '" + strings.ReplaceAll(string(text), "'", `'\''`) + "' | indoubt import"
+	return "echo " + ledger.ShellWord(string(text)) + " | indoubt import"
 }

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"indoubt/ledger"
-	"indoubt/ledger/lazyregexp"
 	"indoubt/reconcile"
 	"indoubt/ui/console/dialog"
 	"indoubt/ui/console/draw"
@@ -288,16 +287,6 @@ func (c Case) alone(d *dialog.Dialog) {
 	}
 }
 
-var bareWord = lazyregexp.New(`^[\pL\pN_.:@/+,-]+$`)
-
-// shellWord is a text as one word of a command line.
-func shellWord(s string) string {
-	if bareWord.MatchString(s) {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-}
-
 // CopyMenu lists what can be copied, each with its key.
 func (c Case) CopyMenu() *dialog.Dialog {
 	d := c.about("Copy")
@@ -325,7 +314,7 @@ func (c Case) CopyMenu() *dialog.Dialog {
 		add("n", "input", input.String())
 	}
 	shown = safe.Of
-	add("s", "command", "indoubt show "+shellWord(o.ID))
+	add("s", "command", "indoubt show "+ledger.ShellWord(o.ID))
 	return d
 }
 
