@@ -8,7 +8,6 @@ import (
 	"math"
 	"net/http"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 	"sync"
@@ -380,7 +379,7 @@ func (e *reader) Health() []Health {
 	all := slices.Collect(maps.Values(e.downs.byScope))
 	e.downs.mu.Unlock()
 	out := ledger.Each(all, (*downstream).health)
-	sort.Slice(out, func(i, j int) bool { return out[i].Downstream < out[j].Downstream })
+	slices.SortFunc(out, func(a, b Health) int { return strings.Compare(a.Downstream, b.Downstream) })
 	return out
 }
 

@@ -67,10 +67,8 @@ func New(o Options) *Engine {
 	if o.Policy == nil {
 		o.Policy = func() *policy.Policy { return nil }
 	}
-	host := o.Actor.Host
-	if host == "" {
-		host, _ = os.Hostname()
-	}
+	host, _ := os.Hostname()
+	host = cmp.Or(o.Actor.Host, host)
 	var id [6]byte
 	_, _ = rand.Read(id[:])
 	e := &Engine{

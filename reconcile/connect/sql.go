@@ -1,6 +1,7 @@
 package connect
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -60,7 +61,7 @@ func (s *SQL) Read(ctx context.Context, q policy.SQLRequest) ledger.Answer {
 	if err != nil {
 		return transmit.Failed(a, err)
 	}
-	rows := newTable(q)
+	rows := &table{maxBody: cmp.Or(q.Max, transmit.DefaultMaxBody)}
 	stale, err := db.read(ctx, q, rows)
 	if err != nil && mistaken(err) {
 		err = &Mistaken{err}

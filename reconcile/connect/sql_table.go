@@ -2,7 +2,6 @@ package connect
 
 import (
 	"bytes"
-	"cmp"
 	"database/sql"
 	"encoding/base64"
 	"encoding/json"
@@ -12,8 +11,6 @@ import (
 	"unicode/utf8"
 
 	"indoubt/ledger"
-	"indoubt/ledger/wire/transmit"
-	"indoubt/policy"
 )
 
 // table collects rows as a JSON array of objects, to its limits and no further.
@@ -24,10 +21,6 @@ type table struct {
 	buf   bytes.Buffer
 	rows  int
 	cut   bool
-}
-
-func newTable(q policy.SQLRequest) *table {
-	return &table{maxBody: cmp.Or(q.Max, transmit.DefaultMaxBody)}
 }
 
 // columns names what every row holds.

@@ -29,10 +29,6 @@ type step struct {
 	do func(ctx context.Context) error
 }
 
-func newScript(w *World) *script {
-	return &script{w: w, random: rand.New(rand.NewPCG(w.options.Seed, 1))}
-}
-
 func (s *script) at(at time.Duration, do func(ctx context.Context) error) {
 	s.steps = append(s.steps, step{at, do})
 }

@@ -13,6 +13,7 @@ import (
 	"context"
 	_ "embed"
 	"errors"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -107,7 +108,7 @@ func (w *World) live(ctx context.Context) error {
 	if err := w.open(ctx); err != nil {
 		return err
 	}
-	s := newScript(w)
+	s := &script{w: w, random: rand.New(rand.NewPCG(w.options.Seed, 1))}
 	if !w.again {
 		s.ordinaryDays()
 		s.outage()

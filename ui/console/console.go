@@ -26,17 +26,15 @@ import (
 	"indoubt/ledger"
 	"indoubt/policy"
 	"indoubt/reconcile"
+	"indoubt/ui/console/feed"
 )
 
 // Engine is what the console asks of the reconciler.
 type Engine interface {
+	feed.Engine
 	ReadNow(ctx context.Context, id string) (reconcile.ReadResult, error)
 	Plan(ctx context.Context, id string) (reconcile.Plan, error)
 	Retry(ctx context.Context, q reconcile.RetryRequest) (reconcile.RetryResult, error)
-	Health() []reconcile.Health
-	OnlyReads() bool
-	CheckedBy() string
-	PriceAsSeen(ctx context.Context, ids []string) error
 	Busy() int
 }
 

@@ -233,7 +233,9 @@ func (m *Root) take(msg tea.Msg) (cmd tea.Cmd, changed bool) {
 	case renewMsg:
 		m.dialogs.Renew(msg.dialog, m.o.Clock())
 	case stepMsg:
-		cmd = m.stepped(msg)
+		m.writing--
+		msg.run.Take(msg.result)
+		cmd = m.proceed()
 	case doneMsg:
 		cmd = m.done(msg)
 	case leaveMsg, waitMsg:

@@ -99,13 +99,6 @@ func (m *Root) proceed() tea.Cmd {
 	}
 }
 
-// stepped takes in the end of one step and starts the next.
-func (m *Root) stepped(msg stepMsg) tea.Cmd {
-	m.writing--
-	msg.run.Take(msg.result)
-	return m.proceed()
-}
-
 // halt pauses a run, from wherever it is driven, or ends it.
 func halt(m *Root, run ledger.DecisionRun, end bool) tea.Cmd {
 	store, actor := m.feed.Store, m.actor

@@ -119,12 +119,6 @@ func (c *child) end(a *ledger.Answer) {
 	}
 }
 
-// leftOver looks for what a command that ended well has left.
-func (c *child) leftOver(a *ledger.Answer) {
-	left, err := c.group.Left()
-	procgroup.Tell(a, left, err)
-}
-
 // charge is what the guard is to end, and when.
 type charge struct {
 	Attempt string    // "-": none

@@ -402,7 +402,8 @@ func finish(ctx context.Context, r *record.Recorder, rule record.KindRule, begun
 	}
 	out.Outcome = outcome.JudgeAttempt(ctx, rule.Judge, rec, res.Attempt.ID, answer)
 	if answer.Sent && answer.Tree == ledger.TreeNone && out.Outcome.Outcome != ledger.OutcomeCommitted {
-		c.leftOver(&answer)
+		left, err := c.group.Left()
+		procgroup.Tell(&answer, left, err)
 		out.Outcome = outcome.JudgeAttempt(ctx, rule.Judge, rec, res.Attempt.ID, answer)
 	}
 	out.Outcome = outcome.Tidy(out.Outcome, r.Secrets(res.Attempt.ID))

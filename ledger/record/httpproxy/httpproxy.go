@@ -96,12 +96,6 @@ func rewrite(r *httputil.ProxyRequest, upstream *url.URL) {
 	r.Out.Header.Del("Http2-Settings")
 }
 
-func (p *Proxy) onward(r *http.Request) *http.Request {
-	out := &httputil.ProxyRequest{In: r, Out: r.Clone(r.Context())}
-	rewrite(out, p.upstream)
-	return out.Out
-}
-
 // mostRequests bounds what is under way at once, with what each of them holds.
 const mostRequests = 2048
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net"
 	"net/http"
+	"net/http/httputil"
 	"net/netip"
 	"net/url"
 	"os"
@@ -37,7 +38,9 @@ func (p *Proxy) notPassed(r *http.Request) *problem {
 		}
 	}
 	for _, name := range listed(r.Header, "Connection") {
-		if name = http.CanonicalHeaderKey(name); len(r.Header[name]) > 0 && p.transport.Counts(p.onward(r), name) {
+		onward := &httputil.ProxyRequest{In: r, Out: r.Clone(r.Context())}
+		rewrite(onward, p.upstream)
+		if name = http.CanonicalHeaderKey(name); len(r.Header[name]) > 0 && p.transport.Counts(onward.Out, name) {
 			return newProblem("not_passed", http.StatusBadRequest, "Connection names the header "+name,
 				"What is named there would be dropped on the way, as if the request had come without it.")
 		}

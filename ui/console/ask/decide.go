@@ -139,14 +139,12 @@ func readReceipts(text string) (receipts []string, fault string) {
 
 // writeReceipts writes them so that readReceipts reads them back.
 func writeReceipts(receipts []string) string {
-	var out []string
-	for _, r := range receipts {
+	return strings.Join(ledger.Each(receipts, func(r string) string {
 		if strings.ContainsAny(r, "\",") || len(strings.Fields(r)) > 1 {
-			r = `"` + strings.ReplaceAll(r, `"`, `""`) + `"`
+			return `"` + strings.ReplaceAll(r, `"`, `""`) + `"`
 		}
-		out = append(out, r)
-	}
-	return strings.Join(out, ", ")
+		return r
+	}), ", ")
 }
 
 // unique leaves out what stands there before.
