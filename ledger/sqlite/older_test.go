@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"indoubt/ledger"
 	"indoubt/ledger/need"
@@ -66,7 +67,15 @@ func TestI13_AnOlderStateInTheSameFileBeginsNothing(t *testing.T) {
 	put(t, path, newer) // the newest state came back
 	need.Equal(t, begins(o).Answer, ledger.AnswerBegun, "nothing is missing")
 	put(t, path, was)
+	run := ledger.DecisionRun{ID: "run", Verb: "retry", Actor: ann, Terms: ledger.RunTerms{Reason: "over"}, CreatedAt: time.Now()}
+	s = need.Get(Open(ctx, path, Options{}))(t)
+	_, _, err = s.Run(ctx, run, []ledger.RunItem{{OperationID: "a", Version: 1, Kind: "mail"}, {N: 1, OperationID: "b", Version: 1, Kind: "mail"}})
+	need.OK(t, errors.Join(err, s.Close()))
 	need.OK(t, Adopt(ctx, path, Options{Actor: ann}))
+	s = need.Get(Open(ctx, path, Options{}))(t)
+	runs := need.Get(s.Runs(ctx, ledger.RunQuery{Limit: 9}))(t)
+	need.That(t, len(runs) == 1 && !runs[0].Open() && strings.Contains(runs[0].Why, "adopted"), "runs go on: %+v", runs)
+	need.OK(t, s.Close())
 	need.Equal(t, begins(o).Answer, ledger.AnswerHeld, "it is adopted")
 	need.OK(t, release())
 	for range 2 {

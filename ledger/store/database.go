@@ -50,7 +50,7 @@ type Adoption struct {
 }
 
 // Write makes it another ledger. It may lack what was sent: begins are held until a person has looked at the other
-// sides, and permissions end, for the original may have used them. Where the newest event from before is here, and no
+// sides, and permissions and runs end, for the original may have used them. Where the newest event from before is here, and no
 // attempt began after it, it lacks nothing. Errors: not_found, moved.
 func (a Adoption) Write(tx Tx) error {
 	now := tx.Moment().Wall
@@ -78,9 +78,30 @@ func (a Adoption) Write(tx Tx) error {
 			return c, nil
 		}, &ledger.Applied{})
 	}
+	if err == nil {
+		err = a.endRuns(tx)
+	}
 	held := holding{Scope: "all", Begins: true, Actor: a.Actor, Reason: "adopted: what was sent last may be missing",
 		ChangeID: ledger.NewID()}
 	return errors.Join(err, told, SetMeta(tx, metaGap, decimal(int(millis(now)))), held.save(tx, nil))
+}
+
+func (a Adoption) endRuns(tx Tx) error {
+	begun, err := EventsOf(tx, openRuns)
+	if err != nil {
+		return err
+	}
+	runs, _, err := accounts(tx, begun)
+	for _, r := range runs {
+		rec := &ledger.RunRecord{Run: r, Now: tx.Moment().Wall, ChangeID: ledger.NewID()}
+		c, bad := ledger.RunHalt{Actor: a.Actor, Reason: "the ledger was adopted", End: true}.Rule(rec)
+		if bad == nil && c.Event != nil {
+			c.Event.At = rec.Now
+			bad = Tell(tx, *c.Event)
+		}
+		err = errors.Join(err, bad)
+	}
+	return err
 }
 
 // lacksNothing refuses a ledger without an event, or one that went on after it.

@@ -3,6 +3,9 @@ package cli
 import (
 	"cmp"
 	"context"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -46,11 +49,12 @@ began after it, --at adopts it as it is, and only that hold is left to release.`
 			if err != nil {
 				return err
 			}
-			info, err := s.Info(ctx)
-			if err != nil {
+			info, infoErr := s.Info(ctx)
+			lost, err := lostSince(ctx, s, a.clock())
+			if err = cmp.Or(infoErr, err); err != nil {
 				return err
 			}
-			name, lost := short(a.ledgerName()), lostSince(info, a.clock())
+			name := short(a.ledgerName())
 			held := []string{lost, "begins are held until you have looked: " + ledger.HoldScope("all").Release()}
 			if newest != "" {
 				lost = "Nothing that was sent is missing, if event " + newest + " is in it and no attempt began after that"
@@ -113,11 +117,46 @@ func (a adoptCommand) adopt(ctx context.Context, newest string) (info ledger.Inf
 	return s.Info(ctx)
 }
 
-// lostSince says from when on a ledger that is adopted knows nothing.
-func lostSince(info ledger.Info, now time.Time) string {
-	from := "It is empty"
-	if at := info.LastWrite; !at.IsZero() {
-		from = "Its newest entry is of " + ticket.Ago(now.Sub(at)) + ", " + at.UTC().Format(time.RFC3339)
+// lostSince says from when on a ledger that is adopted knows nothing, and who was at work in the hour before.
+func lostSince(ctx context.Context, s ledger.Store, now time.Time) (string, error) {
+	const since = ": what was sent since is not in it, and can be sent again"
+	var end time.Time
+	began := map[string]int{}
+	q := ledger.HistoryQuery{Newest: true, Limit: 1000}
+	for pages := 0; pages < 100; pages++ {
+		events, err := s.History(ctx, q)
+		if err != nil {
+			return "", err
+		}
+		for _, e := range events {
+			if q.Before = e.Seq; e.OperationID == "" {
+				continue
+			}
+			if end.IsZero() {
+				end = e.At
+			}
+			if e.At.Before(end.Add(-time.Hour)) {
+				pages = 100
+				break
+			}
+			if e.Verb == "begin" {
+				began[e.Actor.Name]++
+			}
+		}
+		if len(events) < q.Limit {
+			break
+		}
 	}
-	return from + ": what was sent since is not in it, and can be sent again"
+	if end.IsZero() {
+		return "It is empty" + since, nil
+	}
+	said := "Its newest entry is of " + ticket.Ago(now.Sub(end)) + ", " + end.UTC().Format(time.RFC3339) + since
+	var who []string
+	for _, name := range slices.Sorted(maps.Keys(began)) {
+		who = append(who, name+" "+ledger.Count(began[name]))
+	}
+	if len(who) > 0 {
+		said += ". Begun in the hour before, by: " + strings.Join(who, ", ")
+	}
+	return said, nil
 }
