@@ -147,16 +147,6 @@ func (a *OutageAccount) Fill(minutes map[int64]int, groups map[OutageGroup]Sum) 
 	slices.SortFunc(a.Groups, OutageGroup.order)
 }
 
-// Peak is the minute with the most errors, the first of several.
-func (a OutageAccount) Peak() (peak Minute) {
-	for _, m := range a.Minutes {
-		if m.N > peak.N {
-			peak = m
-		}
-	}
-	return peak
-}
-
 // order is the order of an account's groups.
 func (g OutageGroup) order(other OutageGroup) int {
 	return cmp.Or(other.Sum.N-g.Sum.N, cmp.Compare(g.Kind, other.Kind), cmp.Compare(g.Fate, other.Fate), cmp.Compare(g.Group, other.Group), cmp.Compare(g.By, other.By))
