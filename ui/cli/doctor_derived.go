@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"indoubt/ledger"
+	"indoubt/ui/ticket"
 )
 
 // deriver is a store that keeps something beside its history.
@@ -30,7 +31,7 @@ func (x *examination) derived(ctx context.Context, s ledger.Store) {
 		return
 	}
 	wrong := ledger.Each(deviations, func(d ledger.Deviation) string {
-		return fmt.Sprintf("%s has %s wrong %s (%s)", d.Table, ledger.Count(d.Rows), plural(d.Rows, "row", "rows"), d.One)
+		return fmt.Sprintf("%s has %s (%s)", d.Table, ticket.Plural(d.Rows, "wrong row", "wrong rows"), d.One)
 	})
 	x.say("derived", ledger.LevelFail, strings.Join(wrong, "; "),
 		"somebody wrote past the guards: indoubt log ID says how it came to stand there; restore a backup")

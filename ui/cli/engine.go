@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"indoubt/ledger"
+	"indoubt/ui/ticket"
 )
 
 type engineCommand struct{ *app }
@@ -61,7 +62,7 @@ func (c engineCommand) follow(ctx context.Context, s ledger.Store, metrics strin
 	go func() { followed <- logCommand(c).follow(ctx, s, logOptions{}, nil, info.Cursor, changed) }()
 	defer context.AfterFunc(ctx, func() {
 		if n := engine.Busy(); n > 0 {
-			say(fmt.Sprintf("waiting for %d %s; interrupt again to leave what was sent in doubt", n, plural(n, "answer", "answers")))
+			say(fmt.Sprintf("waiting for %s; interrupt again to leave what was sent in doubt", ticket.Plural(n, "answer", "answers")))
 		}
 	})()
 	err = <-ended

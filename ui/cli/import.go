@@ -19,6 +19,7 @@ import (
 	"indoubt/policy"
 	"indoubt/policy/mapping"
 	"indoubt/ui/safe"
+	"indoubt/ui/ticket"
 )
 
 func newImportCommand(a *app) *cobra.Command {
@@ -274,7 +275,7 @@ func (c *importing) print(w *safe.Writer) {
 	if c.dryRun {
 		would = "would be "
 	}
-	w.Printf("%s %s read: %s %srecorded, %s there already, %s left out by the mapping, %s bad\n", ledger.Count(d.Read), plural(d.Read, "row", "rows"),
+	w.Printf("%s read: %s %srecorded, %s there already, %s left out by the mapping, %s bad\n", ticket.Plural(d.Read, "row", "rows"),
 		ledger.Count(d.Recorded), would, ledger.Count(d.Known+d.KnownKey), ledger.Count(d.LeftOut), ledger.Count(d.Bad))
 	kinds, next := slices.Sorted(maps.Keys(d.Kinds)), "A check settles them: see the page on policies, or decide by hand: indoubt list"
 	writeColumns(w, []string{"KIND", "ROWS", "CHECK"}, len(kinds), func(i int) []string {

@@ -164,7 +164,7 @@ func (c listCommand) underList(ctx context.Context, s ledger.Store, o listOption
 		more += "\n" + over.String() + "; nothing is begun or allowed until `indoubt adopt`"
 	}
 	if o.filter != "" {
-		return fmt.Sprintf("%s %s%s", ledger.Count(shown), plural(shown, "operation", "operations"), more), nil
+		return ticket.Plural(shown, "operation", "operations") + more, nil
 	}
 	counts, err := s.Counts(ctx, c.clock())
 	if err != nil {
@@ -192,11 +192,4 @@ func (c listCommand) underList(ctx context.Context, s ledger.Store, o listOption
 		line += fmt.Sprintf(", %s parked", ledger.Count(counts.Parked))
 	}
 	return line + more, nil
-}
-
-func plural(n int, one, many string) string {
-	if n == 1 {
-		return one
-	}
-	return many
 }

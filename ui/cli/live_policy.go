@@ -14,6 +14,7 @@ import (
 	"indoubt/ledger"
 	"indoubt/policy"
 	"indoubt/reconcile"
+	"indoubt/ui/ticket"
 )
 
 // policyEvery is how often a program that runs on looks whether its policy has changed, in
@@ -184,8 +185,7 @@ func (now knownPolicy) news(was knownPolicy) string {
 	case now.broken != nil && (was.broken == nil || now.broken.Error() != was.broken.Error()):
 		return "the last good policy stays: " + firstLine(asFailure(now.broken).Message)
 	case now.good.Digest() != was.good.Digest():
-		n := len(now.good.Kinds())
-		return fmt.Sprintf("the policy has changed: %d %s, %s", n, plural(n, "kind", "kinds"), prefix(now.good.Digest(), 12))
+		return fmt.Sprintf("the policy has changed: %s, %s", ticket.Plural(len(now.good.Kinds()), "kind", "kinds"), prefix(now.good.Digest(), 12))
 	case now.broken == nil && was.broken != nil:
 		return "the policy is good again"
 	case now.differs != nil && (was.differs == nil || now.differs.Error() != was.differs.Error()):

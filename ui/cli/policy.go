@@ -9,6 +9,7 @@ import (
 
 	"indoubt/policy"
 	"indoubt/ui/safe"
+	"indoubt/ui/ticket"
 )
 
 func newPolicyCommand(a *app) *cobra.Command {
@@ -51,9 +52,8 @@ func newPolicyCheckCommand(a *app) *cobra.Command {
 				for _, one := range warnings {
 					w.Lines("warning: " + one.Error())
 				}
-				kinds, downstreams := len(p.Kinds()), len(p.Downstreams())
-				w.Printf("%s is good: %d %s, %d %s, %d %s\n", short(p.Path()), kinds, plural(kinds, "kind", "kinds"),
-					downstreams, plural(downstreams, "downstream", "downstreams"), len(warnings), plural(len(warnings), "warning", "warnings"))
+				w.Printf("%s is good: %s, %s, %s\n", short(p.Path()), ticket.Plural(len(p.Kinds()), "kind", "kinds"),
+					ticket.Plural(len(p.Downstreams()), "downstream", "downstreams"), ticket.Plural(len(warnings), "warning", "warnings"))
 			})
 		},
 	}

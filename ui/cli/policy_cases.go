@@ -13,6 +13,7 @@ import (
 	"indoubt/ledger/outcome"
 	"indoubt/policy"
 	"indoubt/ui/safe"
+	"indoubt/ui/ticket"
 )
 
 func newPolicyTestCommand(a *app) *cobra.Command {
@@ -89,6 +90,6 @@ func writeCases(w *safe.Writer, cases []caseJSON, failed int) {
 		}
 	}
 	if failed == 0 {
-		w.Printf("%d %s, all good\n", len(cases), plural(len(cases), "case", "cases"))
+		w.Printf("%s, all good\n", ticket.Plural(len(cases), "case", "cases"))
 	}
 }

@@ -61,7 +61,7 @@ func greet(m *Root) {
 		return
 	}
 	o := &m.feed.Outages[0]
-	m.say("%s: %s in row +: j moves, ↵ opens, ? helps, q quits", o.Where(), draw.Plural(o.OutageAccount.Errors(), "lost answer", "lost answers"))
+	m.say("%s: %s in row +: j moves, ↵ opens, ? helps, q quits", o.Where(), ticket.Plural(o.OutageAccount.Errors(), "lost answer", "lost answers"))
 	m.greeted, m.toast.key, m.toast.until = true, true, m.Now.Add(time.Minute)
 }
 

@@ -10,7 +10,6 @@ import (
 	"indoubt/ledger"
 	"indoubt/policy"
 	"indoubt/ui/console/ask"
-	"indoubt/ui/console/draw"
 	"indoubt/ui/console/feed"
 	"indoubt/ui/console/table"
 	"indoubt/ui/safe"
@@ -363,7 +362,7 @@ func suspend(m *Root) tea.Cmd {
 	case m.run != nil:
 		refuse(m, "^z is off: a run is under way; p pauses it")
 	case n > 0:
-		refuse(m, "^z is off: %s in flight, and a program that stands still misses the answer", draw.Plural(n, "write", "writes"))
+		refuse(m, "^z is off: %s in flight, and a program that stands still misses the answer", ticket.Plural(n, "write", "writes"))
 	default:
 		return tea.Suspend
 	}
@@ -382,6 +381,6 @@ func (m *Root) quit() tea.Cmd {
 		m.leaving.ready = true
 		return tea.Quit
 	}
-	m.toast = toast{text: safe.Say("Waiting for %s in flight: leaving now would leave the answer unknown. It ends by its deadline.", draw.Plural(n, "write", "writes")), until: m.Now.Add(time.Minute)}
+	m.toast = toast{text: safe.Say("Waiting for %s in flight: leaving now would leave the answer unknown. It ends by its deadline.", ticket.Plural(n, "write", "writes")), until: m.Now.Add(time.Minute)}
 	return m.o.after(100*time.Millisecond, waitMsg{})
 }

@@ -92,7 +92,7 @@ func (t Ticket) Known() (safe.Text, Tone) {
 	if odds.Why != "" {
 		return say("nothing. %s (%s) is a guess: %s", Percent(odds.P), between(odds), odds.Why), Warn
 	}
-	return say("nothing. %s is a guess from %s (%s)", Percent(odds.P), cases(odds.N), between(odds)), Warn
+	return say("nothing. %s is a guess from %s (%s)", Percent(odds.P), Plural(odds.N, "case", "cases"), between(odds)), Warn
 }
 
 // left is a ticket of an operation that was abandoned.
@@ -151,17 +151,10 @@ func (t Ticket) Guess() safe.Text {
 	case odds.Others > 0:
 		return safe.Say("%s (%s; %s)", Percent(odds.P), odds.Why, between(odds))
 	}
-	return safe.Say("%s (%s, %s)", Percent(odds.P), cases(odds.N), between(odds))
+	return safe.Say("%s (%s, %s)", Percent(odds.P), Plural(odds.N, "case", "cases"), between(odds))
 }
 
 func between(o policy.Odds) safe.Text { return safe.Say("%.0f–%.0f%%", o.Low*100, o.High*100) }
-
-func cases(n int) string {
-	if n == 1 {
-		return "1 case"
-	}
-	return ledger.Count(n) + " cases"
-}
 
 // later tells of the operation that came later on a ticket's target.
 type later struct{ Ticket }

@@ -121,6 +121,14 @@ func Scope(s ledger.HoldScope) safe.Text {
 // List is several receipts or ids in a sentence.
 func List(of []string) safe.Text { return safe.Join(safe.Each(of), ", ") }
 
+// Plural counts in words.
+func Plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return ledger.Count(n) + " " + many
+}
+
 // Width is how many cells a text takes.
 func Width(s string) int { return ansi.StringWidth(s) }
 

@@ -328,7 +328,7 @@ func Sheet(f *draw.Frame, a act.Account, of OpenRun, closed string, sends bool) 
 		d.Yes = "P pause it"
 		d.Submit = func(time.Time) (dialog.Action, dialog.Fault) { return Halt{Run: run}, dialog.Fault{} }
 	case left > 0 && !run.Open():
-		d.Add("OVER", "%s. To go on with them is a new decision", draw.Plural(left, "row stays as it is", "rows stay as they are"))
+		d.Add("OVER", "%s. To go on with them is a new decision", ticket.Plural(left, "row stays as it is", "rows stay as they are"))
 	case left > 0 && run.Sends() && !sends:
 		d.Add("HERE", "nothing can be sent from this console")
 	case left > 0:
@@ -337,7 +337,7 @@ func Sheet(f *draw.Frame, a act.Account, of OpenRun, closed string, sends bool) 
 	}
 	if run.Open() && left > 0 && closed == "" {
 		d.Keys["E"] = Halt{Run: run, End: true}
-		d.Add("OR", "E ends it: %s untouched. Esc leaves it as it is, p comes back", draw.Plural(left, "row stays", "rows stay"))
+		d.Add("OR", "E ends it: %s untouched. Esc leaves it as it is, p comes back", ticket.Plural(left, "row stays", "rows stay"))
 	}
 	for _, it := range a.Exceptions() {
 		d.Picks = append(d.Picks, dialog.Pick{Fact: act.Line(run.Verb, it), Action: Show{it.OperationID, of}})

@@ -2,9 +2,8 @@ package draw
 
 import (
 	"fmt"
+	"indoubt/ui/ticket"
 	"strings"
-
-	"indoubt/ledger"
 
 	"github.com/charmbracelet/x/ansi"
 )
@@ -88,14 +87,6 @@ func Wrap(s string, w int) []string {
 	return append(out, s)
 }
 
-// Plural counts in words.
-func Plural(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return ledger.Count(n) + " " + many
-}
-
 // Ruled is a rule of w cells with a title in it, and a word in its corner.
 func Ruled(title, corner string, w int) string {
 	text := ""
@@ -116,7 +107,7 @@ func Window(f *Frame, text []string, w, h, from int, hint string) []string {
 		out = append(out, Left(text[i], w))
 	}
 	if rest := len(text) - from - h; rest > 0 && h > 2 {
-		out[h-1] = f.Faint.Render(Left(fmt.Sprintf(" … %s, %s", Plural(rest+1, "more line", "more lines"), hint), w))
+		out[h-1] = f.Faint.Render(Left(fmt.Sprintf(" … %s, %s", ticket.Plural(rest+1, "more line", "more lines"), hint), w))
 	}
 	for len(out) < h {
 		out = append(out, Spaces(w))

@@ -173,7 +173,7 @@ func (h *Header) inOutages() safe.Text {
 	if n == 0 || rest < 0 {
 		return safe.Text{}
 	}
-	these, others := ledger.Count(in), draw.Plural(rest, "other", "others")
+	these, others := ledger.Count(in), ticket.Plural(rest, "other", "others")
 	if n == 1 {
 		return safe.Say(": %s one outage, %s", these, others)
 	}
@@ -209,7 +209,7 @@ func (h *Header) risks(add func(weight, line int, p draw.Paint, long, short safe
 		if c.Twice > 0 {
 			one, many = "MORE CONFLICT", "MORE CONFLICTS"
 		}
-		add(3, 0, th.Bad, safe.Of(draw.Plural(rest, one, many)), safe.Text{})
+		add(3, 0, th.Bad, safe.Of(ticket.Plural(rest, one, many)), safe.Text{})
 	}
 }
 
@@ -278,7 +278,7 @@ func (h *Header) states(add func(weight, line int, p draw.Paint, long, short saf
 	}
 	for i, hold := range h.Holds {
 		if i == 1 {
-			add(4, 0, th.Bad, safe.Say("+%s", draw.Plural(len(h.Holds)-1, "HOLD", "HOLDS")), safe.Text{})
+			add(4, 0, th.Bad, safe.Say("+%s", ticket.Plural(len(h.Holds)-1, "HOLD", "HOLDS")), safe.Text{})
 			break
 		}
 		word := "HOLD"
