@@ -22,6 +22,8 @@ import (
 	"indoubt/ledger/outcome"
 	"indoubt/ledger/record"
 	"indoubt/ledger/wire/procgroup"
+
+	"golang.org/x/sys/unix"
 )
 
 // Request is a command to run as one attempt of an operation.
@@ -365,7 +367,7 @@ func runRead(ctx context.Context, req Request, c *child) (Result, error) {
 		res.ExitCode = startCode(answer.Err)
 		c.Note("not started: " + answer.Err.Error())
 	case !answer.Exited:
-		res.ExitCode = 128 + signalNumber(answer.Signal)
+		res.ExitCode = 128 + int(unix.SignalNum(answer.Signal))
 	}
 	return res, nil
 }

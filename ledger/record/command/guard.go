@@ -7,7 +7,9 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"sync"
+	"syscall"
 	"time"
 
 	"indoubt/ledger/record/command/standby"
@@ -33,7 +35,7 @@ func startGuard(argv []string) *guard {
 		return nil
 	}
 	g := &guard{cmd: exec.Command(argv[0], argv[1:]...), started: make(chan struct{})}
-	g.cmd.Dir, g.cmd.SysProcAttr = "/", ownSession()
+	g.cmd.Dir, g.cmd.SysProcAttr = "/", &syscall.SysProcAttr{Setsid: true}
 	go func() {
 		g.in, g.failed = g.cmd.StdinPipe()
 		if g.failed == nil {
@@ -103,7 +105,7 @@ func (g *guard) done() {
 // gone. Of that one it calls empty with the attempt when it has seen that
 // nothing of it lives any more.
 func Guard(in io.Reader, empty func(attempt string)) {
-	ignoreSignals()
+	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGPIPE)
 	in = standby.Input(in)
 	lines := make(chan string)
 	go func() {
