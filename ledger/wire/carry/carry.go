@@ -136,10 +136,8 @@ func here(old, token []byte, appending bool) ([]byte, bool) {
 	if old[0] != '[' || json.Unmarshal(old, &list) != nil {
 		return nil, false
 	}
-	for _, v := range list {
-		if bytes.Equal(v, token) {
-			return old, true
-		}
+	if slices.ContainsFunc(list, func(v json.RawMessage) bool { return bytes.Equal(v, token) }) {
+		return old, true
 	}
 	return mcpwire.Append(old, token)
 }

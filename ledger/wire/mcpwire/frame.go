@@ -105,7 +105,11 @@ func Parse(line []byte) Frame {
 	case '[':
 		f.Kind = Batch
 		eachElement(line, at, func(s span) bool {
-			f.Elements = append(f.Elements, element(line[s.from:s.to]))
+			e := Frame{Raw: line[s.from:s.to]}
+			if isObject(e.Raw) {
+				e = message(e.Raw)
+			}
+			f.Elements = append(f.Elements, e)
 			return len(f.Elements) <= maxElements
 		})
 		if n := len(f.Elements); n == 0 || n > maxElements {
@@ -113,13 +117,6 @@ func Parse(line []byte) Frame {
 		}
 	}
 	return f
-}
-
-func element(raw []byte) Frame {
-	if raw[0] != '{' {
-		return Frame{Raw: raw}
-	}
-	return message(raw)
 }
 
 // message looks at a valid JSON object.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"indoubt/ledger/lazyregexp"
 	"math"
 	"net/http"
 	"strconv"
@@ -92,13 +93,8 @@ func declaredVersion(f Frame) string {
 	if len(meta) > maxHeaderValue<<4 {
 		return ""
 	}
-	version := ""
-	eachMember(meta, func(m member) bool {
-		if m.name == metaVersion {
-			version = Text(meta[m.value.from:m.value.to])
-		}
-		return true
-	})
+	var in Frame
+	version := Text(in.members(meta)[metaVersion])
 	if len(version) > 64 || requiresCode(version) {
 		return ""
 	}
@@ -180,7 +176,7 @@ func mirror(schema json.RawMessage) []mirrored {
 		if json.Unmarshal(at.schema, &s) != nil {
 			continue
 		}
-		if s.Header != "" && isToken(s.Header) && len(at.path) > 0 {
+		if token.MatchString(s.Header) && len(at.path) > 0 {
 			found = append(found, mirrored{at.path, headerParam + s.Header})
 		}
 		for name, inner := range s.Properties {
@@ -234,14 +230,5 @@ func requiresCode(s string) bool {
 		strings.HasPrefix(s, codeBegin) && strings.HasSuffix(s, codeEnd)
 }
 
-// isToken reports whether s may be a header's name (RFC 9110).
-func isToken(s string) bool {
-	for i := 0; i < len(s); i++ {
-		c := s[i]
-		letter := 'a' <= c|0x20 && c|0x20 <= 'z'
-		if !letter && !('0' <= c && c <= '9') && strings.IndexByte("!#$%&'*+-.^_`|~", c) < 0 {
-			return false
-		}
-	}
-	return s != ""
-}
+// token is what a header's name is (RFC 9110).
+var token = lazyregexp.New("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")

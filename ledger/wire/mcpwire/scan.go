@@ -2,6 +2,8 @@ package mcpwire
 
 import (
 	"encoding/json"
+	"slices"
+	"strings"
 )
 
 // Everything here walks JSON that json.Valid has accepted, without recursion.
@@ -74,7 +76,7 @@ func skipValue(raw []byte, at int) int {
 		return skipString(raw, at)
 	case '{', '[':
 	default:
-		for at < len(raw) && !ends(raw[at]) {
+		for at < len(raw) && strings.IndexByte(",}] \t\n\r", raw[at]) < 0 {
 			at++
 		}
 		return at
@@ -94,15 +96,6 @@ func skipValue(raw []byte, at int) int {
 			return at
 		}
 	}
-}
-
-// ends reports whether a byte ends a number, true, false or null.
-func ends(c byte) bool {
-	switch c {
-	case ',', '}', ']', ' ', '\t', '\n', '\r':
-		return true
-	}
-	return false
 }
 
 // maxDepth is how deep json.Valid looks.
@@ -224,8 +217,5 @@ func insert(line []byte, within span, empty bool, text []byte) []byte {
 }
 
 func replace(line []byte, at span, value []byte) []byte {
-	out := make([]byte, 0, len(line)-(at.to-at.from)+len(value))
-	out = append(out, line[:at.from]...)
-	out = append(out, value...)
-	return append(out, line[at.to:]...)
+	return slices.Concat(line[:at.from], value, line[at.to:])
 }
