@@ -49,10 +49,8 @@ func (p *Policy) WithHistory(past *Past) *Policy {
 	return &q
 }
 
-// Digest identifies the text of the policy.
 func (p *Policy) Digest() string { return p.digest }
 
-// Text is that of its file.
 func (p *Policy) Text() string { return string(p.text) }
 
 // Lent reports whether the policy was not read from a file of this host, but taken from the
@@ -117,7 +115,6 @@ func (k *Kind) Burst() (b ledger.Burst) {
 	return b.Of(k.Name)
 }
 
-// Words are the cost words and their numbers.
 func (p *Policy) Words() map[string]float64 {
 	return maps.Clone(p.words)
 }

@@ -291,7 +291,6 @@ func (d *downstream) leave(id string, failed bool) {
 	}
 }
 
-// checks reports whether an operation is being checked.
 func (d *downstream) checks(id string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -243,7 +243,6 @@ type History struct {
 	wise     *policy.Policy // and the same with its history
 }
 
-// NewHistory makes the history of a ledger.
 func NewHistory(store ledger.Statistics) *History { return &History{store: store} }
 
 // Policy is the policy with odds that rest on the ledger's history. Where the

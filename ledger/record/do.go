@@ -81,7 +81,6 @@ func Do(ctx context.Context, r *Recorder, w Request, send func(context.Context, 
 	}
 }
 
-// stored is the result of an operation that was committed before.
 func stored(o ledger.Operation) Result {
 	said, whole := outcome.Kept(o)
 	return Result{Receipt: o.Receipt(), Output: said, Part: !whole, Operation: o, Replayed: true}

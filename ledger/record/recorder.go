@@ -51,7 +51,6 @@ func New(store ledger.Store, rules Rules, o Options) *Recorder {
 		redact: redactor{ask: func(ctx context.Context) ([]byte, error) { return within(ctx, store.DigestKey) }}}
 }
 
-// Rule is what applies to a kind.
 func (r *Recorder) Rule(kind string) KindRule {
 	var rule KindRule
 	if r.rules != nil {

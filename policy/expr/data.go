@@ -54,7 +54,6 @@ func Exact(data any) any {
 	return made
 }
 
-// IsNumber reports whether plain JSON data is a number.
 func IsNumber(data any) bool {
 	switch data.(type) {
 	case json.Number, float64, int64, uint64, bigNumber:

@@ -204,7 +204,6 @@ func (e *Expression) UsesMember(of, member string) bool {
 	return slices.ContainsFunc(e.chains, func(c memberChain) bool { return c.root == of && len(c.steps) > 0 && c.steps[0] == member })
 }
 
-// Secret reports whether it uses a secret.
 func (e *Expression) Secret() bool { return e.Uses("env", "file") }
 
 func (e *Expression) onlySecret() bool { return e.Secret() && len(e.names) == 1 }

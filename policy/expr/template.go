@@ -168,7 +168,6 @@ type Entry struct {
 	Value *Tree
 }
 
-// Templates are all templates of the tree.
 func (t *Tree) Templates() []*Template {
 	if t == nil {
 		return nil

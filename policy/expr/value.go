@@ -18,7 +18,6 @@ import (
 // Value is what an expression gave.
 type Value struct{ val ref.Val }
 
-// NewValue is JSON data as a value.
 func NewValue(data any) Value { return Value{types.DefaultTypeAdapter.NativeToValue(Exact(data))} }
 
 // Data is the value as encoding/json writes it: nil, bool, json.Number, string, []any,

@@ -34,7 +34,6 @@ var fields = map[string]expr.Type{
 	"error": expr.Any, "proof": expr.Any, "token": expr.Any, "key_sent": expr.Bool,
 }
 
-// Fields are the names of all fields.
 func Fields() []string { return slices.Sorted(maps.Keys(fields)) }
 
 // Mapping says what a row is as an operation. It never changes after it was made.

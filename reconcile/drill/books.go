@@ -91,14 +91,12 @@ func (b *books) commit(e entry, by time.Time) error {
 	return nil
 }
 
-// taken reports whether an effect has this id.
 func (b *books) taken(id string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.ids[id]
 }
 
-// remembered is what was answered under the key.
 func (b *books) remembered(key string) (body []byte, known bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

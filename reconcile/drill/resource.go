@@ -121,7 +121,6 @@ func (res *resource) page(all []fields, query url.Values) (page []fields, more b
 	return page, false, nil
 }
 
-// parse reads a write's body.
 func parse(raw []byte) (in fields, err error) {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()

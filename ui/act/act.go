@@ -277,7 +277,6 @@ func (r *Run) Over() bool {
 	return !r.flying && !r.decided && (r.err != nil || r.Record.State != ledger.RunRunning || r.next == nil)
 }
 
-// Begun reports whether the run is written down.
 func (r *Run) Begun() bool { return r.driving }
 
 // Err is why the run cannot go on from here, apart from what its record says.

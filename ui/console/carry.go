@@ -139,7 +139,6 @@ func filtered(m *Root, a prompt.Show) tea.Cmd {
 	return m.setFilter(a.Filter)
 }
 
-// begins is the first line of a text.
 func begins(text string) string {
 	first, _, more := strings.Cut(text, "\n")
 	if more {
@@ -170,7 +169,6 @@ func (m *Root) question(patience time.Duration, work func(ctx context.Context) (
 	}
 }
 
-// marked are the marked rows as they were seen.
 func marked(m *Root) func(context.Context) ([]table.Mark, error) {
 	rows := m.table.Marked()
 	return func(context.Context) ([]table.Mark, error) { return rows, nil }

@@ -272,7 +272,6 @@ func mine(m *Root, o *ticket.Outage) bool {
 	return by != "" && by == m.actor.Name
 }
 
-// takeWords is what W does now.
 func takeWords(m *Root) string {
 	if o := outageAt(m); o != nil && mine(m, o) {
 		return "give it back"

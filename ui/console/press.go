@@ -348,7 +348,6 @@ func (m *Root) found(msg foundMsg) tea.Cmd {
 	return nil
 }
 
-// busy is how many writes are in flight.
 func busy(m *Root) int {
 	if m.o.Engine == nil {
 		return m.writing

@@ -20,7 +20,6 @@ import (
 // A bulk run is a record of the ledger. This console drives one at a time; any other
 // console sees how far it is, and goes on where this one stops.
 
-// hands are what a run's items are carried out with.
 func hands(m *Root) act.Hands {
 	h := act.Hands{Store: m.feed.Store, Actor: m.actor, Looks: func(kind string) ledger.Looks { return m.o.Policy().Kind(kind).Looks }}
 	if m.o.Engine != nil {

@@ -65,7 +65,6 @@ func Join(texts []Text, between Format) Text {
 	return Text{strings.Join(all, string(between))}
 }
 
-// Each makes every one of several strings safe.
 func Each(in []string) []Text {
 	out := make([]Text, len(in))
 	for i, s := range in {
@@ -74,13 +73,10 @@ func Each(in []string) []Text {
 	return out
 }
 
-// String is the text itself.
 func (t Text) String() string { return t.s }
 
-// Empty reports whether there is nothing to show.
 func (t Text) Empty() bool { return t.s == "" }
 
-// Or is the text, or another where it is empty.
 func (t Text) Or(other Text) Text {
 	if t.s == "" {
 		return other

@@ -17,7 +17,6 @@ type Writer struct {
 	failed atomic.Pointer[error] // what the first Write that failed said
 }
 
-// NewWriter returns a Writer in front of to.
 func NewWriter(to io.Writer) *Writer { return &Writer{to: to} }
 
 // Err is why something that was printed did not arrive; nil where all did.
@@ -28,7 +27,6 @@ func (w *Writer) Err() error {
 	return nil
 }
 
-// Printf prints a format of the program's own.
 func (w *Writer) Printf(format string, args ...any) {
 	if false {
 		_ = fmt.Sprintf(format, args...) // so that go vet compares the two
@@ -36,7 +34,6 @@ func (w *Writer) Printf(format string, args ...any) {
 	fmt.Fprintf(w, format, each(args)...)
 }
 
-// Println prints its arguments on one line.
 func (w *Writer) Println(args ...any) { fmt.Fprintln(w, each(args)...) }
 
 // Lines prints a text that may run over several lines, and that a person may copy: a

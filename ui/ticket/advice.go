@@ -309,7 +309,6 @@ func (t Ticket) offRetry() safe.Text {
 	return safe.Text{}
 }
 
-// WouldRetry says what a retry would do now.
 func (t Ticket) WouldRetry() safe.Text {
 	what := safe.Say("sends once more")
 	if t.Facts.Via == "pipeline" {

@@ -72,7 +72,6 @@ func (o Outage) Title() safe.Text {
 // Phase says how far it has come: growing, quiet, over.
 func (o Outage) Phase() safe.Text { return safe.Of(string(o.PhaseAt(o.Now))) }
 
-// Taken says who is on it.
 func (o Outage) Taken() safe.Text {
 	if by := o.TakenAt(o.Now); by != "" {
 		return safe.Say("%s is on it", Who(by))
@@ -404,7 +403,6 @@ func (o Outage) Curve(cells int) (from string, curve safe.Text, to string) {
 	return start.In(o.Zone).Format("15:04"), safe.Of(b.String()), end.In(o.Zone).Format("15:04")
 }
 
-// Markdown is the outage as a page to hand over.
 func (o Outage) Markdown() string {
 	var b strings.Builder
 	b.WriteString(o.account("#"))

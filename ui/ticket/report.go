@@ -86,7 +86,6 @@ func Told(events []ledger.Event) (acts []Act, wrong []Wrong) {
 	return acts, wrong
 }
 
-// What is what was done or found.
 func (a Act) What() safe.Text {
 	what := cmp.Or(decisions[a.Verb], strings.ReplaceAll(a.Verb, "_", " "))
 	switch {
@@ -148,7 +147,6 @@ func markdown(t safe.Text) string {
 	return strings.NewReplacer("|", `\|`, "<", `\<`, "[", `\[`, "`", "\\`", "*", `\*`).Replace(t.String())
 }
 
-// Markdown is the report as a page.
 func (r Report) Markdown() string {
 	var b strings.Builder
 	clock := func(t time.Time) string { return t.In(r.Zone).Format("2006-01-02 15:04 MST") }
@@ -221,7 +219,6 @@ func (r Report) Markdown() string {
 // lines is how many rows of a table a person reads.
 const lines = 200
 
-// tail are the rows of a table that the page has.
 func tail[T any](all []T) []T { return all[max(0, len(all)-lines):] }
 
 // left says how many rows the page leaves out.

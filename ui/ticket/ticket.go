@@ -52,7 +52,6 @@ func (t Ticket) With(now time.Time, zone *time.Location) Ticket {
 func (t Ticket) State() ledger.State { return t.Row.StateAt(t.Now) }
 func (t Ticket) Lane() ledger.Lane   { return t.Row.LaneAt(t.Now) }
 
-// Title is what the operation is called.
 func (t Ticket) Title() safe.Text {
 	return safe.Of(cmp.Or(t.Row.Title, t.Row.Pricing.Title, t.Row.Kind+" "+t.Row.Key))
 }

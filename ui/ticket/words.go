@@ -25,7 +25,6 @@ var conflicts = map[ledger.Conflict]string{
 	ledger.ConflictDisputed:   "DECISION WAS WRONG",
 }
 
-// Conflict says what a conflict is.
 func Conflict(c ledger.Conflict) string { return conflicts[c] }
 
 var states = map[ledger.State]string{
@@ -36,7 +35,6 @@ var states = map[ledger.State]string{
 	ledger.Abandoned: "abandoned",
 }
 
-// State says where an operation stands.
 func State(s ledger.State) string { return cmp.Or(states[s], string(s)) }
 
 var classes = map[ledger.ErrorClass]string{
@@ -55,7 +53,6 @@ var classes = map[ledger.ErrorClass]string{
 // ErrorClass says how an answer failed to come.
 func ErrorClass(c ledger.ErrorClass) string { return cmp.Or(classes[c], string(c)) }
 
-// Verdict says what a check found.
 func Verdict(r ledger.Read) safe.Text { return verdict(r, List(r.Receipts)) }
 
 func verdict(r ledger.Read, receipts safe.Text) safe.Text {
@@ -86,10 +83,8 @@ var verdicts = map[ledger.Verdict]string{
 	ledger.Different: "landed, but different",
 }
 
-// VerdictWord is a verdict in plain words.
 func VerdictWord(v ledger.Verdict) string { return cmp.Or(verdicts[v], "cannot tell") }
 
-// Because says why a send is allowed.
 func Because(b ledger.Basis, actor string) safe.Text {
 	switch b {
 	case ledger.BasisProof:
@@ -110,7 +105,6 @@ func Because(b ledger.Basis, actor string) safe.Text {
 // Who is a name as the screen says it.
 func Who(actor string) safe.Text { return safe.Of(cmp.Or(actor, "unknown")) }
 
-// Scope is what a hold is on.
 func Scope(s ledger.HoldScope) safe.Text {
 	if s == "all" {
 		return safe.Say("everything")
@@ -121,7 +115,6 @@ func Scope(s ledger.HoldScope) safe.Text {
 // List is several receipts or ids in a sentence.
 func List(of []string) safe.Text { return safe.Join(safe.Each(of), ", ") }
 
-// Plural counts in words.
 func Plural(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -129,7 +122,6 @@ func Plural(n int, one, many string) string {
 	return ledger.Count(n) + " " + many
 }
 
-// Width is how many cells a text takes.
 func Width(s string) int { return ansi.StringWidth(s) }
 
 // Fit is the first text that fits into so many cells, or the last.

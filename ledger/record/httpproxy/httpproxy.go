@@ -47,7 +47,6 @@ type Proxy struct {
 	room      chan struct{} // a place for each request that is under way
 }
 
-// New makes a proxy.
 func New(o Options) (*Proxy, error) {
 	if o.Transport == nil || o.Recorder == nil || o.Upstream == nil {
 		return nil, errors.New("a proxy needs a recorder and an upstream")

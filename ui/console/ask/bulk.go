@@ -300,7 +300,6 @@ func (s *Set) money(d *dialog.Dialog) {
 	}
 }
 
-// RunTitle is what a run is called.
 func RunTitle(run ledger.DecisionRun) safe.Text {
 	return safe.Say("%s %s", cmp.Or(bulk[ledger.Verb(run.Verb)].title, run.Verb), ledger.Count(run.Size))
 }

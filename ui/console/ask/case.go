@@ -95,7 +95,6 @@ type Case struct {
 	Closed      string // why nothing can be decided from here at all
 }
 
-// OffRun says why there is no bulk run to look at.
 func (c Case) OffRun() safe.Text {
 	if c.Runs == 0 {
 		return safe.Say("no bulk run is open; P parks")
@@ -103,7 +102,6 @@ func (c Case) OffRun() safe.Text {
 	return safe.Text{}
 }
 
-// OffRow says why there is nothing to look at.
 func (c Case) OffRow() safe.Text {
 	switch {
 	case c.Outage != nil:
@@ -124,7 +122,6 @@ func (c Case) OffOpen() safe.Text {
 	return c.OffRow()
 }
 
-// OffNote says why there is nothing to leave a note on.
 func (c Case) OffNote() safe.Text {
 	if c.Outage != nil {
 		return safe.Text{}
@@ -132,7 +129,6 @@ func (c Case) OffNote() safe.Text {
 	return c.OffRow()
 }
 
-// OffOutage says why there is no outage to be on.
 func (c Case) OffOutage() safe.Text {
 	switch {
 	case c.Outage != nil:
@@ -143,7 +139,6 @@ func (c Case) OffOutage() safe.Text {
 	return safe.Say("this is one row, not an outage")
 }
 
-// told is what is known of the operation now.
 func (c Case) told() ticket.Ticket { return c.Brief.At(c.Now, c.Zone) }
 
 // Off says why a verb cannot be done about the operation from here.
@@ -179,7 +174,6 @@ func OffChecks(c Case) safe.Text {
 	return safe.Text{}
 }
 
-// WouldCheck says what a check would do now.
 func WouldCheck(c Case) safe.Text {
 	if c.Marks.N > 0 {
 		return safe.Say("asks the other side once about each of the %s marked", ledger.Count(c.Marks.N))
@@ -197,7 +191,6 @@ func (c Case) OffAdvice() safe.Text {
 	return c.OffRow()
 }
 
-// OffLink says why there is no page to open.
 func (c Case) OffLink() safe.Text {
 	if why := c.OffRow(); !why.Empty() {
 		return why
@@ -208,10 +201,8 @@ func (c Case) OffLink() safe.Text {
 	return safe.Text{}
 }
 
-// WouldRetry says what a retry would do now.
 func (c Case) WouldRetry() safe.Text { return c.told().WouldRetry() }
 
-// WouldAdvise says what taking the advice opens.
 func (c Case) WouldAdvise() safe.Text {
 	verb, why := c.told().Advice()
 	if !why.Empty() {
@@ -220,7 +211,6 @@ func (c Case) WouldAdvise() safe.Text {
 	return safe.Say("opens what is advised: %s%s", verb, why)
 }
 
-// WouldHold says whether H holds or releases.
 func (c Case) WouldHold() safe.Text {
 	if h := c.covering(); h != nil {
 		return safe.Say("releases the hold %s by %s", ticket.Scope(h.Scope), ticket.Who(h.Actor.Name))
@@ -234,7 +224,6 @@ func (c Case) WouldHold() safe.Text {
 	return safe.Say("stops every retry, by machine or by hand, of what you choose: %s", strings.Join(choices, ", "))
 }
 
-// WouldOpen says which page is opened.
 func (c Case) WouldOpen() safe.Text {
 	opens := safe.Say("opens %s", c.told().Facts.Link)
 	if c.Marks.N > 0 {
@@ -287,7 +276,6 @@ func (c Case) alone(d *dialog.Dialog) {
 	}
 }
 
-// CopyMenu lists what can be copied, each with its key.
 func (c Case) CopyMenu() *dialog.Dialog {
 	d := c.about("Copy")
 	d.Keys = map[string]dialog.Action{}

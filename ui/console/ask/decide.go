@@ -53,7 +53,6 @@ func missing(f *dialog.Field, what string) dialog.Fault {
 	return dialog.Fault{}
 }
 
-// Confirm records that it landed.
 func (c Case) Confirm() *dialog.Dialog {
 	d := c.about("It landed?")
 	rec, facts := c.told().Record, c.told().Facts
@@ -147,7 +146,6 @@ func writeReceipts(receipts []string) string {
 	}), ", ")
 }
 
-// unique leaves out what stands there before.
 func unique(in []string) []string {
 	var out []string
 	for _, s := range in {
@@ -170,7 +168,6 @@ func (c Case) Deny() *dialog.Dialog {
 	return c.withReason(d, "How do you know", "Did not land", ledger.VerbDeny, "recorded as not landed", ask)
 }
 
-// Abandon ends it as it is.
 func (c Case) Abandon() *dialog.Dialog {
 	d := c.about("Abandon?")
 	miss := ticket.FullCost(c.told().Facts.Advice.Miss)
@@ -205,7 +202,6 @@ func (c Case) Park() *dialog.Dialog {
 	return d
 }
 
-// Note leaves a remark.
 func (c Case) Note() *dialog.Dialog {
 	if c.Outage != nil {
 		return c.noteOutage()
@@ -257,7 +253,6 @@ func (c Case) HoldOrRelease() *dialog.Dialog {
 	return c.Hold()
 }
 
-// OffRelease says why there is nothing to release.
 func (c Case) OffRelease() safe.Text {
 	if len(c.Holds) == 0 {
 		return safe.Say("nothing is held")

@@ -115,7 +115,6 @@ func (d *Dialog) Warn(label, format safe.Format, args ...any) {
 	d.Put(ticket.Caution(label, format, args...))
 }
 
-// Put adds facts that are known elsewhere.
 func (d *Dialog) Put(facts ...ticket.Fact) { d.Facts = append(d.Facts, facts...) }
 
 func (d *Dialog) cancelAt() int { return len(d.Fields) }

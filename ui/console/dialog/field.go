@@ -72,7 +72,6 @@ func NewInput() textinput.Model {
 	return in
 }
 
-// Value is what was entered or chosen.
 func (f *Field) Value() string {
 	if f.choices != nil {
 		return f.choices[f.at]

@@ -88,7 +88,6 @@ func (s *Stack) Renew(d *Dialog, now time.Time) {
 	}
 }
 
-// Len is how many are open.
 func (s *Stack) Len() int { return len(s.open) }
 
 // Clear closes all of them: what they are about is gone.

@@ -28,7 +28,6 @@ func (f *Frame) Moment(t time.Time) string { return ticket.Moment(t, f.Now, f.Zo
 // text. Rendering a row is then only concatenation.
 type Paint struct{ on, off string }
 
-// Render paints a text.
 func (p Paint) Render(text string) string {
 	if p.on == "" || text == "" {
 		return text
@@ -52,7 +51,6 @@ type Paints struct {
 	Bad    Paint // went wrong, or may cost
 }
 
-// Tone is the paint of a sentence.
 func (p *Paints) Tone(t ticket.Tone) Paint {
 	switch t {
 	case ticket.Good:

@@ -49,7 +49,6 @@ func Right(s string, w int) string {
 
 const blank = "                                                                                                    "
 
-// Spaces is n blanks.
 func Spaces(n int) string {
 	if n <= 0 {
 		return ""
@@ -60,7 +59,6 @@ func Spaces(n int) string {
 	return strings.Repeat(" ", n)
 }
 
-// Rule is a line of n cells.
 func Rule(n int) string { return strings.Repeat("─", max(n, 0)) }
 
 // Wrap breaks a text without styles into lines of at most w cells, at spaces

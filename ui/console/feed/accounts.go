@@ -158,7 +158,6 @@ func (msg *Looked) account(ctx context.Context, store ledger.Store, id string, i
 	return &ticket.Outage{OutageAccount: a.OutageAccount, Open: a.open, Now: msg.took, Zone: msg.zone}, nil
 }
 
-// filter is that of its operations.
 func (a account) filter() ledger.Filter {
 	return ledger.Filter{Terms: []ledger.Term{{Field: "outage", Value: a.ID}}}
 }
@@ -170,7 +169,6 @@ func alike(a, b ledger.Outage) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// readListed reads the outages that may have a row.
 func (msg *Looked) readListed(ctx context.Context, store ledger.Store) (err error) {
 	most := 4 * foldsAtMost
 	if len(msg.Filter.Terms) > 0 {

@@ -48,7 +48,6 @@ func (s *Snapshot) Total(tab ledger.Tab, f ledger.Filter, loaded []Row) int {
 	return n
 }
 
-// NewRow is the row of a record.
 func NewRow(rec ledger.Record) Row { return Row{ID: rec.Operation.ID, Row: rec.Row()} }
 
 // Wanted says what a look at the ledger is to bring.

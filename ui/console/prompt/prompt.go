@@ -75,7 +75,6 @@ func New(kind Kind, shown ledger.Filter, specs []Spec, known *Known) *Line {
 	return l
 }
 
-// Find is a prompt for words of the help.
 func Find(shown string) *Line {
 	l := New(search, ledger.Filter{Text: shown}, nil, nil)
 	l.input.SetValue(shown)
@@ -83,7 +82,6 @@ func Find(shown string) *Line {
 	return l
 }
 
-// Fail shows why a command was not carried out.
 func (l *Line) Fail(err error) { l.fault = fault(err) }
 
 // Press gives a key to the prompt: what it asks for, and whether that ends it.

@@ -97,7 +97,6 @@ func (l *Table) layout(w int) []laid {
 	return out
 }
 
-// Heads is the line over the list.
 func (l *Table) Heads(f *draw.Frame, w int) string {
 	var b strings.Builder
 	b.WriteString("    AGE ")
@@ -235,12 +234,10 @@ var tabs = []tab{
 	{ledger.TabAll, "0", "All", "All"},
 }
 
-// TabWords is what a list is called.
 func TabWords(t ledger.Tab) string {
 	return tabs[slices.IndexFunc(tabs, func(x tab) bool { return x.tab == t })].name
 }
 
-// Keys are the keys of the lists.
 func Keys() map[string]ledger.Tab {
 	keys := map[string]ledger.Tab{}
 	for _, t := range tabs {

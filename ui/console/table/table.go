@@ -55,13 +55,11 @@ func New(f ledger.Filter) *Table {
 		orders: map[ledger.Tab]ledger.Order{}, kept: map[ledger.Tab]string{}}
 }
 
-// Wanted is what is read for this list.
 func (l *Table) Wanted() feed.Wanted {
 	return feed.Wanted{Tab: l.Tab, Filter: l.filter(), Order: l.Order(), Limit: l.window(), Known: l.here(),
 		Visible: len(l.Visible()), Gone: l.left()}
 }
 
-// Order is how this list is sorted.
 func (l *Table) Order() ledger.Order {
 	if o, ok := l.orders[l.Tab]; ok {
 		return o
@@ -246,7 +244,6 @@ func (l *Table) Scroll() {
 	l.Top = max(min(l.Top, len(l.Items)-l.Height), 0)
 }
 
-// Visible are the rows on the screen.
 func (l *Table) Visible() []feed.Row {
 	end := min(l.Top+l.Height, len(l.Items))
 	if l.Top >= end {
@@ -388,7 +385,6 @@ func defaultOrder(t ledger.Tab) ledger.Order {
 	return ledger.OrderLoss
 }
 
-// NextOrder is the order after the one in use.
 func (l *Table) NextOrder() ledger.Order {
 	return map[ledger.Order]ledger.Order{ledger.OrderLoss: ledger.OrderNewest, ledger.OrderNewest: ledger.OrderOldest,
 		ledger.OrderOldest: ledger.OrderLoss}[l.Order()]
@@ -405,7 +401,6 @@ func (l *Table) Beside(n int, c ledger.Counts) ledger.Tab {
 	}
 }
 
-// OrderWords says how a list is sorted.
 func OrderWords(o ledger.Order) string {
 	switch o {
 	case ledger.OrderLoss:
