@@ -91,7 +91,7 @@ func succeeded(a *ledger.Answer, status bool) (bool, error) {
 	return status, nil
 }
 
-// earlierDoubt reports whether an attempt before the newest may have landed.
+// earlierDoubt reports whether an attempt before the newest is in doubt.
 func earlierDoubt(rec ledger.Record) bool {
 	earlier := rec.Attempts[:max(0, len(rec.Attempts)-1)]
 	return slices.ContainsFunc(earlier, func(a ledger.Attempt) bool { return a.Final() == ledger.OutcomeUncertain && a.Proof == "" })

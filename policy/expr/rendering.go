@@ -3,12 +3,13 @@ package expr
 import (
 	"context"
 	"fmt"
-	"indoubt/ledger"
 	"maps"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+
+	"indoubt/ledger"
 )
 
 // Rendering is one pass over templates: the real one, or the one that is shown with

@@ -2,12 +2,13 @@ package console
 
 import (
 	"fmt"
-	"indoubt/ledger/need"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"indoubt/ledger/need"
 )
 
 // Esc goes back the way that was come, one level at a time, over every path of screens.

@@ -4,12 +4,13 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
-	"indoubt/ledger/lazyregexp"
 	"math"
 	"net/http"
 	"strconv"
 	"strings"
 	"sync"
+
+	"indoubt/ledger/lazyregexp"
 )
 
 // What streamable HTTP says in headers. Up to revision 2025-11-25 a session id

@@ -2,10 +2,11 @@ package draw
 
 import (
 	"fmt"
-	"indoubt/ui/ticket"
 	"strings"
 
 	"github.com/charmbracelet/x/ansi"
+
+	"indoubt/ui/ticket"
 )
 
 // Width is how many cells a text takes; styles take none.
