@@ -153,11 +153,14 @@ func (x *examination) lastWrites(ctx context.Context, s ledger.Store) {
 	x.say("last write", level, ticket.Ago(now.Sub(info.LastWrite))+by, do)
 	if holds, err := s.Holds(ctx, now); err == nil {
 		for _, h := range holds {
-			what := string(h.Scope)
+			what, do := string(h.Scope), h.Scope.Release()+", when it is over"
 			if h.Begins {
 				what += ", begins too"
 			}
-			x.say("hold", ledger.LevelWarn, fmt.Sprintf("%s holds %s: %s", h.Actor.Name, what, h.Reason), h.Scope.Release()+", when it is over")
+			if h.Reason == info.Lacks {
+				do = "" // a release is refused: see newest
+			}
+			x.say("hold", ledger.LevelWarn, fmt.Sprintf("%s holds %s: %s", h.Actor.Name, what, h.Reason), do)
 		}
 	}
 }
