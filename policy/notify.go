@@ -48,14 +48,6 @@ type Notifier struct {
 // Notifiers are those of the file, in its order.
 func (p *Policy) Notifiers() []*Notifier { return slices.Clone(p.notifiers) }
 
-// Notifier is the one of that name, or nil.
-func (p *Policy) Notifier(name string) *Notifier {
-	if i := slices.IndexFunc(p.notifiers, func(n *Notifier) bool { return n.Name == name }); i >= 0 {
-		return p.notifiers[i]
-	}
-	return nil
-}
-
 // Wants reports whether the notifier is told of an event about these kinds.
 func (n *Notifier) Wants(event string, kinds ...string) bool {
 	return slices.Contains(n.On, event) && (len(n.Only) == 0 || len(kinds) == 0 || slices.ContainsFunc(n.Only, func(pattern string) bool {

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,18 +19,22 @@ kinds:
   "*": { resend: here }
 `
 
+func notifier(p *Policy, name string) *Notifier {
+	return p.notifiers[slices.IndexFunc(p.notifiers, func(n *Notifier) bool { return n.Name == name })]
+}
+
 func TestWhatANotifierIsSent(t *testing.T) {
 	p := must(t, notifying)
 	w := p.Warnings()
 	need.That(t, len(w) <= 0 || !strings.Contains(w.Error(), "notify"), "%v", w)
 	t.Setenv("HOOK_KEY", "sesame-hook")
 	notice := []byte(`{"text":"it's down","errors":7}`)
-	req, err := p.Notifier("oncall").Request("inc/opened", notice)
+	req, err := notifier(p, "oncall").Request("inc/opened", notice)
 	if err != nil || req.HTTP.URL != "https://hooks.example/page" || string(req.HTTP.Body) != `{"errors":7,"text":"it's down"}` || req.HTTP.Header["Once"][0] != "inc/opened" {
 		t.Errorf("%+v %v", req.HTTP, err)
 	}
 	need.That(t, !strings.Contains(req.Shown, "sesame") && strings.Contains(req.Shown, "HOOK_KEY"), "shown: %s", req.Shown)
-	if req, err := p.Notifier("chat").Request("inc/over", notice); err != nil || req.Command.Argv[1] != "it's down" {
+	if req, err := notifier(p, "chat").Request("inc/over", notice); err != nil || req.Command.Argv[1] != "it's down" {
 		t.Errorf("%+v %v", req.Command, err)
 	}
 }
@@ -48,7 +53,7 @@ func TestWhatANotifierWants(t *testing.T) {
 		{"oncall", NotifyOpened, []string{"mail", "pay.card"}, true}, {"oncall", NotifyOpened, []string{"mail"}, false}, {"oncall", NotifyUnchecked, nil, true},
 		{"chat", NotifyOver, []string{"mail"}, true}, {"chat", NotifyOpened, []string{"mail"}, false},
 	} {
-		need.Equal(t, p.Notifier(c.name).Wants(c.event, c.kinds...), c.want, c.name, c.event, c.kinds)
+		need.Equal(t, notifier(p, c.name).Wants(c.event, c.kinds...), c.want, c.name, c.event, c.kinds)
 	}
 }
 

@@ -67,7 +67,7 @@ func (b *bench) screen(w, h int, o console.Options, first, key string, then func
 	defer cancel()
 	o.Store, o.Clock, o.Location, o.Theme, o.Actor = b.open(), b.clock, time.UTC, "none", ledger.Actor{Name: "maya"}
 	past := reconcile.NewHistory(b.open())
-	o.Policy = func() *policy.Policy { return past.Policy(ctx, text) }
+	o.Policy, o.PolicyProblem = func() *policy.Policy { return past.Policy(ctx, text) }, func() error { return nil }
 	em := vt.NewSafeEmulator(w, h)
 	in, typed := io.Pipe()
 	done := make(chan error, 1)

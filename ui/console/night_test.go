@@ -173,5 +173,5 @@ func nightOptions() Options { return optionsOf(nightStore()) }
 
 func optionsOf(s *memory) Options {
 	return Options{Store: s, Engine: nightEngine(s), Actor: ledger.Actor{Name: "maya", OSUser: "maya", Host: "box"}, Theme: "dark", Location: cest, Policy: func() *policy.Policy { return nightPolicy },
-		Clock: func() time.Time { return night }, LedgerPath: ""}
+		Clock: func() time.Time { return night }, PolicyProblem: func() error { return nil }, drawn: func() {}}
 }

@@ -61,6 +61,8 @@ func start(t *testing.T, w, h int, o Options, more ...tea.ProgramOption) *termin
 	term := &terminal{t: t, em: vt.NewSafeEmulator(w, h), done: make(chan error, 1), rest: dialog.Guard + 30*time.Millisecond}
 	if o.Clock != nil {
 		term.rest /= haste
+	} else {
+		o.Clock = time.Now
 	}
 	in, keys := io.Pipe()
 	// What the terminal sends, keys and answers, waits here for a program that draws: the
@@ -232,7 +234,7 @@ func (w *world) options(actor string, e Engine) Options {
 	w.t.Cleanup(func() { s.Close() })
 	p := need.Get(policy.Parse("policy.yaml", []byte(testPolicy)))(w.t)
 	o := Options{Store: s, Engine: e, Policy: func() *policy.Policy { return p }, Actor: ledger.Actor{Name: actor}, Theme: "dark", LedgerPath: w.path,
-		Reopen: func(func(ledger.Store) error) (ledger.Store, error) { return w.open() }}
+		PolicyProblem: func() error { return nil }, Reopen: func(func(ledger.Store) error) (ledger.Store, error) { return w.open() }}
 	if began := time.Now(); w.path != "" {
 		o.Clock = func() time.Time { return began.Add(haste * time.Since(began)) }
 	}

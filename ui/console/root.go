@@ -100,21 +100,12 @@ type (
 )
 
 func newRoot(ctx context.Context, o Options) (*Root, error) {
-	if o.Clock == nil {
-		o.Clock = time.Now
-	}
 	o.Location = cmp.Or(o.Location, time.Local)
 	if o.after == nil {
 		o.after = func(d time.Duration, msg tea.Msg) tea.Cmd { return tea.Tick(d, func(time.Time) tea.Msg { return msg }) }
 	}
-	if o.PolicyProblem == nil {
-		o.PolicyProblem = func() error { return nil }
-	}
 	if o.wait == nil {
 		o.wait = feed.Wait
-	}
-	if o.drawn == nil {
-		o.drawn = func() {}
 	}
 	f, err := ledger.ParseFilter(o.Filter)
 	if err != nil {
