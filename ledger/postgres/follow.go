@@ -50,7 +50,9 @@ func (s *Store) Follow(ctx context.Context, after ledger.Cursor, limit int) (eve
 		return err
 	})
 	slices.SortFunc(events, func(a, b ledger.Event) int { return cmp.Compare(a.Seq, b.Seq) })
-	s.Saw(events)
+	if !s.meta.has("standby") { // which can be ahead of its primary by a moment
+		s.Saw(events)
+	}
 	return events, look.cursor(), err
 }
 

@@ -50,6 +50,7 @@ func open(ctx context.Context, url string, o Options, prepare func(*handle) erro
 	if err == nil {
 		s.meta, err = h.describe(ctx)
 	}
+	s.Enter(s.meta["id"])
 	wanted := cmp.Or(o.To, Record)
 	switch has := s.meta.schema(); {
 	case err != nil:

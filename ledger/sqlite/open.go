@@ -99,7 +99,9 @@ func open(ctx context.Context, path string, o Options) (*Store, error) {
 	} else {
 		meta, err = s.openWriter(ctx, h.current())
 	}
-	return &Store{s, store.New(database{s}, s.keyPlace(), o.State)}, s.finish(ctx, meta, err)
+	opened := &Store{s, store.New(database{s}, s.keyPlace(), o.State)}
+	opened.Enter(meta["id"])
+	return opened, s.finish(ctx, meta, err)
 }
 
 // finish closes what was opened when something went wrong.

@@ -26,7 +26,8 @@ type newest struct {
 	dir string // of the files, one for each ledger; "": none is kept
 
 	mu    sync.Mutex
-	of    string   // the ledger's id; "" until it was asked
+	of    string   // the ledger's id
+	ready bool     // the file was looked at
 	file  *os.File // nil where none is kept
 	known known
 }
@@ -40,9 +41,12 @@ type known struct {
 const newestQuery = `SELECT coalesce((SELECT value FROM meta WHERE name = 'id'), ''), EXISTS (SELECT 1 FROM op o
 	WHERE o.id = ? AND (o.moved <> 0 OR EXISTS (SELECT 1 FROM ev e WHERE e.op = o.seq AND e.id = ?)))`
 
+// get is what is known now. It comes before the state that is asked for it is taken: what others write
+// down meanwhile is not in that.
 func (n *newest) get() known {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.open()
 	return n.known
 }
 
@@ -50,6 +54,7 @@ func (n *newest) get() known {
 func (n *newest) saw(k known) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.open()
 	if k.Change == "" || k.At.Before(n.known.At) {
 		return
 	}
@@ -59,51 +64,44 @@ func (n *newest) saw(k known) {
 	}
 }
 
-// asks refuses a ledger that lacks what is known of it. Errors: *lacking.
+// asks refuses a ledger that lacks what was known of it. One that was adopted since has another id, and
+// nothing is known of it yet. Errors: *lacking.
 func (n *newest) asks(tx Tx, k known) error {
-	for {
-		var id string
-		var has bool
-		if err := One(tx, []any{&id, &has}, newestQuery, k.Operation, k.Change); err != nil {
-			return err
-		}
-		if n.enter(id) {
-			k = n.get()
-			continue
-		}
-		if has || k.Change == "" || id == "" {
-			return nil
-		}
-		return &lacking{k, id}
+	var id string
+	var has bool
+	if err := One(tx, []any{&id, &has}, newestQuery, k.Operation, k.Change); err != nil {
+		return err
 	}
+	if n.enter(id) || has || k.Change == "" {
+		return nil
+	}
+	return &lacking{k, id}
 }
 
-// enter takes the ledger up that it is asked about, and reports whether that is another one than before. One that
-// was adopted has another id, and nothing is known of it yet.
+// enter takes up a ledger, and reports whether it is another one than before.
 func (n *newest) enter(id string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if id == n.of {
 		return false
 	}
-	if n.of != "" {
-		n.known = known{}
-	}
 	n.close()
-	n.of = id
-	if n.dir == "" || !fileLike.MatchString(id) || os.MkdirAll(n.dir, 0o700) != nil {
-		return true
-	}
-	n.file, _ = os.OpenFile(filepath.Join(n.dir, id), os.O_CREATE|os.O_RDWR, 0o600)
-	if n.file == nil {
-		return true
-	}
-	if was := n.filed(); was.At.After(n.known.At) {
-		n.known = was
-	} else if n.known.Change != "" {
-		_, _ = n.file.WriteAt(n.known.line(), 0)
-	}
+	n.of, n.ready, n.known = id, false, known{}
 	return true
+}
+
+// open looks at the file, once.
+func (n *newest) open() {
+	if n.ready || n.of == "" {
+		return
+	}
+	n.ready = true
+	if n.dir == "" || !fileLike.MatchString(n.of) || os.MkdirAll(n.dir, 0o700) != nil {
+		return
+	}
+	if n.file, _ = os.OpenFile(filepath.Join(n.dir, n.of), os.O_CREATE|os.O_RDWR, 0o600); n.file != nil {
+		n.known = n.filed()
+	}
 }
 
 func (n *newest) close() {
@@ -179,6 +177,9 @@ func (e *lacking) hold(ctx context.Context, db Database) error {
 		return holding{Scope: "all", Begins: true, Actor: program, Reason: e.reason(), ChangeID: ledger.NewID()}.save(tx, e)
 	})
 }
+
+// Enter takes up the ledger with an id, before anything is asked of it.
+func (s *Store) Enter(id string) { s.newest.enter(id) }
 
 // unlacked refuses to release a scope that is held because the ledger lacks something, while it does.
 func unlacked(tx Tx, scope ledger.HoldScope) error {
