@@ -30,7 +30,8 @@ func (m described) has(name string) bool {
 }
 
 // allowed are the acts that this user may do: each by the privilege on a table that it writes.
-const allowed = `(VALUES ('record', 'op'), ('check', 'lead'), ('decide', 'hold')) of_role (act, writes) WHERE has_any_column_privilege(to_regclass('indoubt.' || writes), 'INSERT')`
+const allowed = `(VALUES ('record', 'op', 'INSERT'), ('check', 'lead', 'INSERT'), ('decide', 'ev', 'UPDATE')) of_role (act, writes, may)
+	WHERE has_any_column_privilege(to_regclass('indoubt.' || writes), may)`
 
 // describe reads what the database says of its ledger, whether it follows another server,
 // and what this user may do: each act by the privilege on the table that it writes. Errors:

@@ -52,7 +52,7 @@ var long = map[string]int{
 	"ledger/ledgertest":       32,
 	"ledger/open":             5,
 	"ledger/outcome":          4,
-	"ledger/postgres":         43,
+	"ledger/postgres":         42,
 	"ledger/record":           15,
 	"ledger/record/command":   5,
 	"ledger/record/httpproxy": 7,
