@@ -152,7 +152,7 @@ var refusedSteps = []refusedStep{
 	{"!in flight again, and abandoned: no gate holds it", "an attempt is in flight only", []string{
 		moved("e", fmt.Sprintf("state='pending'; attempt=2; abandoned=1; verb='retry'; deadline_at=%d", lately+9)+person)}},
 	{"!a further attempt, told of the first", "an outcome, a proof and a", []string{
-		moved("e", `state='pending'; attempt=2; verb='retry'; facts='{"n":1}'`+person)}},
+		moved("e", fmt.Sprintf(`state='pending'; attempt=2; verb='retry'; facts='{"n":1}'; deadline_at=%d`, lately+9)+person)}},
 	{"!a version far ahead", "the version of an operation", []string{
 		"UPDATE op SET version=version+5, change_id='cv', reason='r', facts=NULL WHERE id='e'"}},
 	{"!a change id that was used", "this change id is in the", []string{

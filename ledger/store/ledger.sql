@@ -103,7 +103,7 @@ CREATE INDEX ev_by_about ON ev (about, seq) WHERE about <> '';
 CREATE INDEX ev_lost ON ev (lost_at, op) WHERE lost_at <> 0;
 CREATE INDEX ev_by_attempt ON ev ((facts ->> 'id')) WHERE verb IN ('begin', 'retry');
 
--- What follows is folded from the history, by whoever leads, and can be made again.
+-- price, outage and total are folded from the history, by whoever leads, and can be made again.
 CREATE TABLE price (   -- what is open, ever was in doubt or is to be looked at again: what it costs, and when it is looked at
   op {int} PRIMARY KEY, downstream TEXT NOT NULL DEFAULT '', title TEXT NOT NULL DEFAULT '', target TEXT NOT NULL DEFAULT '',
   duplicate {real} NOT NULL DEFAULT 0, duplicate_word TEXT NOT NULL DEFAULT '', duplicate_guess {int} NOT NULL DEFAULT 0,
@@ -119,7 +119,6 @@ CREATE TABLE outage (   -- a burst of lost answers on a downstream, or of a kind
 CREATE INDEX outage_by_last ON outage (last_at);
 CREATE TABLE total (what TEXT PRIMARY KEY, n {int} NOT NULL  -- what: state or end of a doubt, kind, class; 'seq' is the event it has come to
 ) {strict};
--- What is not folded.
 CREATE TABLE hold (   -- what a person stopped: sends of a scope, and with begins first sends, too
   scope TEXT PRIMARY KEY, kinds {json} NOT NULL DEFAULT '[]', actor TEXT NOT NULL, reason TEXT NOT NULL CHECK (trim(reason) <> ''),
   begins {int} NOT NULL DEFAULT 0 CHECK (begins IN (0, 1)), created_at {int} NOT NULL, until {int} NOT NULL DEFAULT 0, change_id TEXT NOT NULL) {strict};
@@ -132,7 +131,7 @@ CREATE VIEW intent (   -- INSERT before sending; key is op.name
 CREATE VIEW settle (   -- INSERT after the answer; attempt is the operation's id followed by .1
   attempt, outcome, proof, receipt, class, reason, actor, result) AS SELECT id, state, reason, reason, class, reason, actor, payload FROM op WHERE 1 = 0;
 
--- The guards. A rule refuses where its condition holds or is NULL. 'refuse' comes before the change, 'tell' after it, 'instead' makes it.
+-- The guards. A rule refuses where its condition holds or is NULL; those below 'where' need not be asked where that is false. 'refuse' comes before the change, 'tell' after it, 'instead' makes it.
 @refuse op INSERT
 - the database numbers its rows: leave the number out
   {numbered NEW.seq}
@@ -155,20 +154,23 @@ CREATE VIEW settle (   -- INSERT after the answer; attempt is the operation's id
 @refuse op UPDATE
 - what an operation is never changes: id, kind, scope, name, key, n, input, token, source, created_at, ttl_ms
   (NEW.seq, NEW.id, NEW.kind, NEW.scope, NEW.n, NEW.input, NEW.token, NEW.source, NEW.created_at, NEW.ttl_ms) IS DISTINCT FROM (OLD.seq, OLD.id, OLD.kind, OLD.scope, OLD.n, OLD.input, OLD.token, OLD.source, OLD.created_at, OLD.ttl_ms) OR (NEW.name, NEW.key) IS DISTINCT FROM (OLD.name, OLD.key) AND NOT (NEW.verb = 'redact' AND NEW.change_id NOT IN (OLD.change_id, ''))
-- a person redacts what is settled, for a reason, and leaves digests or nothing
-  NEW.verb = 'redact' AND NEW.change_id NOT IN (OLD.change_id, '') AND (NEW.machine <> 0 OR trim(NEW.reason) = '' OR NEW.state <> OLD.state OR OLD.conflict <> '' OR OLD.state NOT IN ('committed', 'failed') AND OLD.abandoned = 0 OR NEW.name <> OLD.name AND (NEW.name NOT LIKE '[redacted hmac:%]' OR EXISTS (SELECT 1 FROM {schema}op o WHERE o.name = NEW.name AND o.scope = NEW.scope AND o.kind = NEW.kind AND o.n = NEW.n AND o.seq <> NEW.seq)) OR NEW.title NOT IN (OLD.title, '', '[redacted]'))
 - gate, target and title are filled in once, or emptied; marks are added
   NEW.gate NOT IN (OLD.gate, '') OR (NEW.title <> OLD.title AND OLD.title <> '' OR NEW.target <> OLD.target AND OLD.target <> '' AND substr(OLD.target, 1, 8) <> 'request-' OR substr(NEW.mark, 1, length(OLD.mark)) <> OLD.mark) AND NOT (NEW.verb = 'redact' AND NEW.change_id NOT IN (OLD.change_id, ''))
 - a change needs a new change_id, an actor and a reason, and version + 1
   (NEW.change_id IN (OLD.change_id, '') OR NEW.version <> OLD.version + 1 OR trim(NEW.reason) = '') AND (NEW.state, NEW.attempt, NEW.verdict, NEW.effects, NEW.conflict, NEW.person_only, NEW.unproven, NEW.allow_until, NEW.abandoned, NEW.gate, NEW.token_sent, {text NEW.receipts}) IS DISTINCT FROM (OLD.state, OLD.attempt, OLD.verdict, OLD.effects, OLD.conflict, OLD.person_only, OLD.unproven, OLD.allow_until, OLD.abandoned, OLD.gate, OLD.token_sent, {text OLD.receipts})
-- an outcome, a proof and a basis are said by the change itself, of an attempt there is, a proof when it has ended: those of an earlier change count no more
-  coalesce({int of NEW.facts ->> 'n'}, NEW.attempt) NOT BETWEEN CASE WHEN NEW.attempt > OLD.attempt THEN NEW.attempt ELSE 1 END AND NEW.attempt OR NEW.change_id NOT IN (OLD.change_id, '') AND {text NEW.facts} IS NOT DISTINCT FROM {text OLD.facts} AND coalesce(NEW.facts ->> 'outcome', NEW.facts ->> 'proof', NEW.facts ->> 'basis', '') <> '' OR NEW.change_id NOT IN (OLD.change_id, '') AND NEW.state = 'pending' AND coalesce({int of NEW.facts ->> 'n'}, NEW.attempt) = NEW.attempt AND coalesce(NEW.facts ->> 'proof', '') <> ''
 - without a new change_id nothing changes but a deadline, a delivery, what is filled in, a name that is given up, and the payload of what is moved
   NEW.change_id IN (OLD.change_id, '') AND ((NEW.version, NEW.allowed_at, NEW.started_at, NEW.begun_at, NEW.ended_at, NEW.doubted, NEW.doubted_at, NEW.settled_at, NEW.parked_until, NEW.awaits, NEW.class, NEW.by_answer, NEW.changed_at, NEW.actor, NEW.machine, NEW.verb, NEW.reason, NEW.about, {text NEW.facts}) IS DISTINCT FROM (OLD.version, OLD.allowed_at, OLD.started_at, OLD.begun_at, OLD.ended_at, OLD.doubted, OLD.doubted_at, OLD.settled_at, OLD.parked_until, OLD.awaits, OLD.class, OLD.by_answer, OLD.changed_at, OLD.actor, OLD.machine, OLD.verb, OLD.reason, OLD.about, {text OLD.facts}) OR NEW.moved = OLD.moved AND (NEW.change_id <> OLD.change_id OR {text NEW.payload} IS DISTINCT FROM {text OLD.payload}))
 - what has ended stays so, what was in doubt was, and the deadline of an attempt in flight becomes no earlier, unless it waits for something else, and is within a year
   NEW.ended_at < OLD.ended_at OR NEW.doubted < OLD.doubted OR NEW.state = 'pending' AND OLD.state = 'pending' AND NEW.deadline_at < OLD.deadline_at AND NEW.awaits = OLD.awaits OR NEW.state = 'pending' AND NEW.deadline_at NOT BETWEEN 1 AND NEW.changed_at + 31622400000
 - only what is settled and delivered is moved, once, to the file that a prune of this ledger names
   NEW.moved <> OLD.moved AND NOT (OLD.moved = 0 AND NEW.payload IS NULL AND NEW.change_id = '' AND (OLD.conflict, OLD.allow_until, OLD.undelivered) = ('', 0, 0) AND OLD.state IN ('committed', 'failed') AND EXISTS (SELECT 1 FROM {schema}ev p WHERE p.seq = NEW.moved AND p.op = 0 AND p.verb = 'prune' AND p.about LIKE 'file:_%'))
+- a name is given up once, and only by an operation that is committed, failed or abandoned, or whose input alone named it
+  NEW.live <> OLD.live AND (OLD.live = 0 OR NEW.state = 'pending' OR NEW.state = 'uncertain' AND NEW.abandoned = 0 AND NOT (OLD.state = 'pending' AND OLD.name LIKE 'input-%') OR NEW.conflict NOT IN ('', 'maybe_twice') AND NEW.verb <> 'settle')
+where NEW.change_id NOT IN (OLD.change_id, '')
+- a person redacts what is settled, for a reason, and leaves digests or nothing
+  NEW.verb = 'redact' AND NEW.change_id NOT IN (OLD.change_id, '') AND (NEW.machine <> 0 OR trim(NEW.reason) = '' OR NEW.state <> OLD.state OR OLD.conflict <> '' OR OLD.state NOT IN ('committed', 'failed') AND OLD.abandoned = 0 OR NEW.name <> OLD.name AND (NEW.name NOT LIKE '[redacted hmac:%]' OR EXISTS (SELECT 1 FROM {schema}op o WHERE o.name = NEW.name AND o.scope = NEW.scope AND o.kind = NEW.kind AND o.n = NEW.n AND o.seq <> NEW.seq)) OR NEW.title NOT IN (OLD.title, '', '[redacted]'))
+- an outcome, a proof and a basis are said by the change itself, of an attempt there is, a proof when it has ended: those of an earlier change count no more
+  coalesce({int of NEW.facts ->> 'n'}, NEW.attempt) NOT BETWEEN CASE WHEN NEW.attempt > OLD.attempt THEN NEW.attempt ELSE 1 END AND NEW.attempt OR NEW.change_id NOT IN (OLD.change_id, '') AND {text NEW.facts} IS NOT DISTINCT FROM {text OLD.facts} AND coalesce(NEW.facts ->> 'outcome', NEW.facts ->> 'proof', NEW.facts ->> 'basis', '') <> '' OR NEW.change_id NOT IN (OLD.change_id, '') AND NEW.state = 'pending' AND coalesce({int of NEW.facts ->> 'n'}, NEW.attempt) = NEW.attempt AND coalesce(NEW.facts ->> 'proof', '') <> ''
 - the version of an operation never goes back, and grows by one
   NEW.version IS NULL OR NEW.version NOT IN (OLD.version, OLD.version + 1)
 - the state cannot change like this
@@ -201,8 +203,6 @@ CREATE VIEW settle (   -- INSERT after the answer; attempt is the operation's id
   NEW.change_id NOT IN (OLD.change_id, '') AND coalesce(NEW.facts ->> 'proof', '') <> '' AND NOT (OLD.state = 'pending' AND NEW.state <> 'pending') AND NEW.unproven >= OLD.unproven AND NEW.unproven > 0
 - what only a person settles stays that: person_only is never taken back
   NEW.person_only < OLD.person_only OR NEW.state = 'committed' AND OLD.state <> 'committed' AND NEW.person_only = 0
-- a name is given up once, and only by an operation that is committed, failed or abandoned, or whose input alone named it
-  NEW.live <> OLD.live AND (OLD.live = 0 OR NEW.state = 'pending' OR NEW.state = 'uncertain' AND NEW.abandoned = 0 AND NOT (OLD.state = 'pending' AND OLD.name LIKE 'input-%') OR NEW.conflict NOT IN ('', 'maybe_twice') AND NEW.verb <> 'settle')
 @refuse op DELETE
 - operations are never deleted: indoubt prune moves what is settled to files
   1 = 1

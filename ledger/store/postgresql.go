@@ -47,7 +47,7 @@ func postgreSQLGuards() (head string, all []guard) {
 	for i, g := range all {
 		if g.what == "refuse" && g.when != "DELETE" && bounds[g.table] != nil {
 			within := "(" + strings.Join(bounds[g.table], " AND ") + ") IS FALSE"
-			all[i].rules = append([]rule{{"a value of " + g.table + " is out of its bounds", within}}, g.rules...)
+			all[i].rules = append([]rule{{says: "a value of " + g.table + " is out of its bounds", holds: within}}, g.rules...)
 		}
 	}
 	return head, all

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	_ "embed"
 	"fmt"
 	"regexp"
@@ -92,8 +93,9 @@ type guard struct {
 	do                           string
 }
 
-// rule refuses where its condition holds, or is NULL.
-type rule struct{ says, holds string }
+// rule refuses where its condition holds, or is NULL. Where 'where' is false it would not, nor would those after it:
+// SQLite leaves them out then, for to ask them is most of what a small change costs.
+type rule struct{ says, holds, where string }
 
 // guards takes the schema apart.
 func guards(text string) (head string, all []guard) {
@@ -112,9 +114,12 @@ func guards(text string) (head string, all []guard) {
 		case !strings.HasPrefix(body, "- "):
 			rules, g.do = "", strings.TrimSpace(body)
 		}
+		where := ""
 		for _, text := range strings.Split("\n"+strings.TrimSpace(rules), "\n- ")[1:] {
 			says, holds, _ := strings.Cut(text, "\n")
-			g.rules = append(g.rules, rule{strings.ReplaceAll(says, "'", "''"), strings.TrimSpace(holds)})
+			holds, below, _ := strings.Cut(holds, "\nwhere ")
+			g.rules = append(g.rules, rule{strings.ReplaceAll(says, "'", "''"), strings.TrimSpace(holds), where})
+			where = cmp.Or(strings.TrimSpace(below), where)
 		}
 		all = append(all, g)
 	}
@@ -136,8 +141,16 @@ func (g guard) sqlite() string {
 		out.WriteString("WHEN " + g.condition)
 	}
 	out.WriteString("\nBEGIN\n")
-	for _, r := range g.rules {
-		fmt.Fprintf(&out, "  SELECT RAISE(ABORT, '%s')\n   WHERE (%s) IS NOT FALSE;\n", r.says, r.holds)
+	for i, r := range g.rules { // one statement, in which a rule is asked only where those before it let the change pass
+		if i == 0 {
+			out.WriteString("  SELECT CASE\n")
+		} else if r.where != g.rules[i-1].where {
+			fmt.Fprintf(&out, "    WHEN (%s) IS FALSE THEN NULL\n", r.where)
+		}
+		fmt.Fprintf(&out, "    WHEN (%s) IS NOT FALSE\n      THEN RAISE(ABORT, '%s')\n", r.holds, r.says)
+	}
+	if len(g.rules) > 0 {
+		out.WriteString("  END;\n")
 	}
 	if g.do != "" {
 		out.WriteString("  " + g.do + ";\n")
