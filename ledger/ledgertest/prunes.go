@@ -61,7 +61,9 @@ func (d *desk) lines(path string) (all []line) {
 func pruned(t *testing.T, open Open) {
 	d, to := newDesk(t, open), t.TempDir()
 	o := d.done("k", func(r *ledger.BeginRequest) { r.Input, r.Title = json.RawMessage(`{"to": "anna"}`), "mail to anna" })
-	failed := d.settle(d.begun("refused").Attempt.ID, ledger.OutcomeFailed, func(r *ledger.SettleRequest) { r.Proof = ledger.Refused })
+	failed := d.settle(d.begun("refused").Attempt.ID, ledger.OutcomeFailed, func(r *ledger.SettleRequest) {
+		r.Proof, r.Result = ledger.Refused, json.RawMessage("{\n  \"error\": \"no such\\nuser\"\r\n}") // in several lines
+	})
 	counts := need.Get(d.s.StateCounts(ctx, d.clock.Now()))(d)
 	only := need.Get(d.s.(pruner).Prune(ctx, ledger.Prune{Before: d.clock.Now().Add(time.Hour), To: to, Actor: maya, DryRun: true}))(d)
 	done := d.prune(to)

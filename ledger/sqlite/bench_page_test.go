@@ -1,13 +1,16 @@
 package sqlite
 
 import (
+	"context"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
 	"indoubt/ledger"
 	"indoubt/ledger/ledgertest"
 	"indoubt/ledger/need"
+	"indoubt/ledger/store"
 )
 
 // fill makes a ledger with many operations, a tenth of them in doubt, priced and in outages. They
@@ -119,43 +122,67 @@ func BenchmarkEngine(b *testing.B) {
 	})
 }
 
-// BenchmarkPrune moves nine of ten operations of a million while another one writes: how long
-// it takes for each, the writer's speed beside its own without, and its slowest write.
+// gated is a database that a prune reads only while it is let.
+type gated struct {
+	store.Database
+	let *sync.RWMutex
+}
+
+func (g gated) View(ctx context.Context, read func(store.Tx) error) error {
+	g.let.RLock()
+	defer g.let.RUnlock()
+	return g.Database.View(ctx, read)
+}
+
+// BenchmarkPrune moves what is settled of a hundred thousand operations while another one writes: how long it takes for each,
+// the writer's speed beside its own while the prune stands still, and its slowest write. Both take turns, for what else the
+// host does changes from one second to the next.
 func BenchmarkPrune(b *testing.B) {
 	path := filepath.Join(b.TempDir(), "ledger.db")
 	fill(b, path, 100_000)
 	s := need.Get(Open(ctx, path, Options{}))(b)
 	defer s.Close()
-	write := func(over <-chan struct{}) (perSecond float64, slowest time.Duration) {
-		w := need.Get(Open(ctx, path, Options{}))(b)
-		defer w.Close()
-		began, n := time.Now(), 0
-		for ; ; n++ {
-			select {
-			case <-over:
-				return float64(n) / time.Since(began).Seconds(), slowest
-			default:
+	w := need.Get(Open(ctx, path, Options{}))(b)
+	defer w.Close()
+	const beside, alone, turn = 0, 1, 400 * time.Millisecond
+	for range b.N {
+		var let sync.RWMutex
+		over, done := make(chan struct{}), ledger.Pruned{}
+		var began, turned time.Time
+		go func() {
+			defer close(over)
+			time.Sleep(turn)
+			done = need.Get(store.New(gated{s.Database(), &let}, nil).Prune(ctx, ledger.Prune{Before: s.now().Add(-time.Second),
+				To: b.TempDir(), Actor: ledger.Actor{Name: "maya"}}))(b)
+		}()
+		var n [2]float64
+		var took, slowest [2]time.Duration
+		turned, now := time.Now(), alone
+		let.Lock()
+		for more := true; more; n[now]++ {
+			began = time.Now()
+			if began.Sub(turned) > turn {
+				if turned, now = began, 1-now; now == alone {
+					let.Lock()
+				} else {
+					let.Unlock()
+				}
 			}
-			one := time.Now()
 			res := begin(b, w, func(r *ledger.BeginRequest) { r.Kind, r.Target, r.TTL = "note", "", 0 })
 			settleAs(b, w, res.Attempt.ID, ledger.OutcomeCommitted)
-			slowest = max(slowest, time.Since(one))
+			one := time.Since(began)
+			took[now], slowest[now] = took[now]+one, max(slowest[now], one)
+			select {
+			case <-over:
+				more = false
+			default:
+			}
 		}
-	}
-	for range b.N {
-		over := make(chan struct{})
-		time.AfterFunc(10*time.Second, func() { close(over) })
-		alone, _ := write(over)
-		over = make(chan struct{})
-		began, done := time.Now(), ledger.Pruned{}
-		go func() {
-			done = need.Get(s.Prune(ctx, ledger.Prune{Before: s.now().Add(-time.Second), To: b.TempDir(), Actor: ledger.Actor{Name: "maya"}}))(b)
-			close(over)
-		}()
-		beside, slowest := write(over)
-		b.ReportMetric(float64(time.Since(began).Microseconds())/float64(max(done.Operations, 1)), "µs/pruned")
+		b.ReportMetric(float64(took[beside].Microseconds())/float64(max(done.Operations, 1)), "µs/pruned")
 		b.ReportMetric(float64(done.Operations), "pruned")
-		b.ReportMetric(beside/alone, "speed")
-		b.ReportMetric(float64(slowest.Milliseconds()), "slowest-ms")
+		b.ReportMetric(n[alone]/took[alone].Seconds(), "alone/s")
+		b.ReportMetric(n[beside]/took[beside].Seconds()/(n[alone]/took[alone].Seconds()), "speed")
+		b.ReportMetric(float64(slowest[beside].Milliseconds()), "slowest-ms")
+		b.ReportMetric(float64(slowest[alone].Milliseconds()), "slowest-alone-ms")
 	}
 }

@@ -206,6 +206,8 @@ func dialect(query string) string {
 			of = "9223372036854775807"
 		case "take":
 			of = "DELETE FROM " + of
+		case "object":
+			of = "json_object(" + of + ")"
 		case "columns":
 			of = "SELECT name FROM pragma_table_info(?)"
 		case "by":

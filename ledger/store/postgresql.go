@@ -336,6 +336,8 @@ func translated(query string, args []any) (text string, whole bool) {
 			return "(" + strings.Replace(feedPlace, "pg_current_xact_id()", "pg_snapshot_xmin(pg_current_snapshot())", 1) + " - 1)"
 		case "take": // to delete is a right over the whole table
 			return "UPDATE " + of + " SET looks = -1"
+		case "object":
+			return "json_build_object(" + of + ")::text"
 		case "columns":
 			return `SELECT attname::text FROM pg_attribute WHERE attrelid = to_regclass('indoubt.' || ?) AND attnum > 0
 				AND NOT attisdropped ORDER BY attnum`

@@ -23,6 +23,7 @@ import (
 const (
 	aboutFile   = "file:"
 	pruneAtOnce = 1000    // operations in a transaction, which other writers wait for
+	othersFirst = 4       // times as long as it works a prune rests at most, a millisecond for each event of others
 	unended     = ".part" // what a file is called while its prune goes on
 )
 
@@ -41,12 +42,16 @@ const (
 )
 
 // Prune moves the history of what was settled before a time, and is done with, to a file of JSON lines in a
-// directory, an operation a line. Operations and their names stay, as do events that outages and runs are asked
-// of. Nothing leaves the ledger before it was read back from the file. A prune that was killed is ended by the
-// next one into the same directory. Errors: those of the directory, ErrReadOnly, ErrBusy.
+// directory, an operation a line. The row of each operation stays, with its names and its newest event, as do events that
+// outages and runs are asked of. Nothing leaves the ledger before it was read back from the file. A prune that was killed is
+// ended by the next one into the same directory. On a server it waits at most ten seconds, and says nothing, for the
+// transactions that others have open: what the sums have not come past by then is left to the next prune, and not counted.
+// Errors: those of the directory, ErrReadOnly, ErrBusy.
 func (s *Store) Prune(ctx context.Context, p ledger.Prune) (done ledger.Pruned, err error) {
+	w := &pruning{}
 	err = s.db.View(ctx, func(tx Tx) error {
-		return One(tx, []any{&done.Operations}, `SELECT count(*) FROM op o WHERE `+prunable, until(tx.Moment(), p)...)
+		w.until = until(tx.Moment(), p)
+		return One(tx, []any{&done.Operations}, `SELECT count(*) FROM op o WHERE `+prunable, w.until...)
 	})
 	if err != nil || p.DryRun {
 		return done, err
@@ -61,7 +66,7 @@ func (s *Store) Prune(ctx context.Context, p ledger.Prune) (done ledger.Pruned, 
 	}
 	id := ledger.NewID()
 	name := "indoubt-" + time.Now().UTC().Format("20060102T150405Z-") + id[len(id)-8:] + ".jsonl.gz"
-	w := &pruning{Pruned: ledger.Pruned{File: filepath.Join(p.To, name)}}
+	w.File = filepath.Join(p.To, name)
 	if err = s.db.Update(ctx, func(tx Tx) error { return w.announce(tx, p) }); err == nil {
 		err = w.catchUp(ctx, s.db)
 	}
@@ -72,27 +77,8 @@ func (s *Store) Prune(ctx context.Context, p ledger.Prune) (done ledger.Pruned, 
 		return ledger.Pruned{}, err
 	}
 	defer w.file.Close()
-	for err == nil {
-		began := time.Now()
-		var b batch
-		if err = s.db.View(ctx, func(tx Tx) error { b, err = w.next(tx, p); return err }); err != nil || len(b.ops) == 0 {
-			break
-		}
-		size := w.size
-		if err = w.write(b.text); err != nil {
-			break
-		}
-		switch err = s.db.Update(ctx, func(tx Tx) error { return w.thin(tx, p, b) }); {
-		case errors.Is(err, errChanged):
-			w.size, err = size, nil // it is read anew, and overwritten
-		case err == nil:
-			w.after, w.Operations, w.Events = b.ops[len(b.ops)-1], w.Operations+len(b.ops), w.Events+len(b.events)
-		}
-		select { // who writes comes first
-		case <-time.After(time.Since(began) / 2):
-		case <-ctx.Done():
-			err = ctx.Err()
-		}
+	for more := true; more && err == nil; {
+		more, err = w.step(ctx, s.db)
 	}
 	if err != nil { // whether the newest of the file have left the ledger, the next prune finds out
 		return w.Pruned, err
@@ -100,7 +86,33 @@ func (s *Store) Prune(ctx context.Context, p ledger.Prune) (done ledger.Pruned, 
 	return w.Pruned, w.end()
 }
 
-// until binds the times of prunable.
+// step moves the operations whose turn is next, if there are any.
+func (w *pruning) step(ctx context.Context, db Database) (more bool, err error) {
+	var began time.Time
+	var b batch
+	newest, size := w.newest, w.size
+	if err = db.View(ctx, func(tx Tx) error { began = time.Now(); b, err = w.next(tx); return err }); err != nil || len(b.ops) == 0 {
+		return false, err
+	}
+	if err = w.write(b.text); err != nil {
+		return false, err
+	}
+	err = db.Update(ctx, func(tx Tx) error { return w.thin(tx, b) })
+	switch {
+	case errors.Is(err, errChanged):
+		w.size, err = size, nil // it is read anew, and overwritten
+	case err == nil:
+		w.after, w.Operations, w.Events = b.ops[len(b.ops)-1], w.Operations+len(b.ops), w.Events+len(b.events)
+	}
+	select { // who writes comes first
+	case <-time.After(min(othersFirst*time.Since(began), time.Duration(w.newest-newest)*time.Millisecond)):
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	return err == nil, err
+}
+
+// until binds the times of prunable. They are those of the beginning, so that a prune ends where times end all along.
 func until(at ledger.Moment, p ledger.Prune) []any {
 	now := millis(at.Wall)
 	return []any{now, now, millis(p.Before), millis(ledger.Never)}
@@ -109,10 +121,14 @@ func until(at ledger.Moment, p ledger.Prune) []any {
 // pruning is a prune under way.
 type pruning struct {
 	ledger.Pruned
-	file  *os.File // locked while it goes on
-	size  int64    // of the file, with what has left the ledger
-	event int64    // that names the file
-	after int64    // the number of the operation that was looked at last
+	file   *os.File // locked while it goes on
+	size   int64    // of the file, with what has left the ledger
+	event  int64    // that names the file
+	after  int64    // the number of the operation that was moved last
+	newest int64    // event of the ledger
+	until  []any    // the times of prunable
+	asks   string   // for the operations whose turn is next
+	text   []byte   // of the newest batch
 }
 
 // claim opens a file that no other process has, makes it where there is none, and keeps it
@@ -165,53 +181,89 @@ type batch struct {
 // errChanged says that an operation was changed after it was read.
 var errChanged = errors.New("changed since it was read")
 
-// next reads the operations whose turn is next, with their history.
-func (w *pruning) next(tx Tx, p ledger.Prune) (b batch, err error) {
-	number := func(rows Rows) (n int64, err error) { return n, rows.Scan(&n) }
-	b.ops, err = Collect(tx, number, `SELECT o.seq FROM op o WHERE o.seq > ? AND `+prunable+summedUp+` ORDER BY o.seq LIMIT ?`,
-		slices.Concat([]any{w.after}, until(tx.Moment(), p), []any{placeName, pruneAtOnce})...)
-	if err != nil || len(b.ops) == 0 {
-		return b, err
-	}
-	marks, seqs := among(b.ops)
-	rows, err := w.wholly(tx, "op", `seq IN (`+marks+`)`, seqs)
-	if err != nil {
-		return b, err
-	}
-	events, err := w.wholly(tx, "ev", `op IN (`+marks+`)`, seqs)
-	if err != nil {
-		return b, err
-	}
-	of, newest := map[string][]string{}, map[string]string{}
-	for _, o := range rows {
-		newest[o.get("seq")] = o.get("change_id")
-	}
-	for _, e := range events {
-		op := e.get("op")
-		of[op] = append(of[op], e.json())
-		// Lists are asked of the newest, and outages and runs of theirs.
-		if e.get("id") != newest[op] && e.get("lost_at") == "" && e.get("about") == "" {
-			b.events = append(b.events, int64(digits(e.get("seq"))))
+// ask makes the question for the operations whose turn is next, with their history. Lists are asked of the newest event, and
+// outages and runs of theirs.
+func (w *pruning) ask(tx Tx) error {
+	names, err := Collect(tx, word, `{columns}`, "ev")
+	isJSON := jsonColumns("ev")
+	var said []string
+	for _, name := range names {
+		if !isJSON[name] {
+			said = append(said, "'"+name+"', e."+name)
 		}
 	}
-	for _, o := range rows {
-		b.versions += int64(digits(o.get("version")))
-		b.text = fmt.Appendf(b.text, `{"op":%s,"ev":[%s]}`+"\n", o.json(), strings.Join(of[o.get("seq")], ","))
-	}
-	return b, nil
+	w.asks = `SELECT ` + bare("o.seq", "o.version", "o.says", "e.seq",
+		"CASE WHEN e.id = o.change_id OR e.lost_at <> 0 OR e.about <> '' THEN 1 ELSE 0 END",
+		"{object "+strings.Join(said, ", ")+"}", "coalesce({text e.facts}, '')", "coalesce({text e.payload}, '')") + `
+		FROM (SELECT o.seq, o.version, o.change_id, {object 'seq', o.seq, 'id', o.id, 'kind', o.kind, 'name', o.name} AS says FROM op o
+			WHERE o.seq > ? AND ` + prunable + summedUp + ` ORDER BY o.seq LIMIT ?) o CROSS JOIN ev e ON e.op = o.seq`
+	return err
 }
 
+// next reads the operations whose turn is next, with their history. What else is said of an operation stays in its row.
+func (w *pruning) next(tx Tx) (b batch, err error) {
+	if w.asks == "" {
+		if err = w.ask(tx); err != nil {
+			return b, err
+		}
+	}
+	events, err := Collect(tx, func(rows Rows) (e moving, err error) {
+		return e, rows.Scan(&e.op, &e.version, &e.is, &e.seq, &e.stays, &e.says, &e.facts, &e.payload)
+	}, w.asks, slices.Concat([]any{w.after}, w.until, []any{placeName, pruneAtOnce})...)
+	slices.SortFunc(events, func(a, b moving) int { return cmp.Or(cmp.Compare(a.op, b.op), cmp.Compare(a.seq, b.seq)) })
+	b.text = w.text[:0]
+	for i, e := range events {
+		before, after := `,`, ``
+		if i == 0 || e.op != events[i-1].op {
+			b.ops, b.versions = append(b.ops, e.op), b.versions+e.version
+			before = `{"op":` + e.is + `,"ev":[`
+		}
+		if i == len(events)-1 || e.op != events[i+1].op {
+			after = "]}\n"
+		}
+		b.text = append(append(b.text, before...), e.json()...)
+		b.text = append(b.text, after...)
+		if e.stays == 0 {
+			b.events = append(b.events, e.seq)
+		}
+	}
+	w.text = b.text
+	return b, err
+}
+
+// moving is an event of an operation whose turn it is.
+type moving struct {
+	op, version, seq int64
+	is, says         string // the operation and the event, as objects
+	facts, payload   string // of the event
+	stays            int64  // in the ledger, too
+}
+
+// json is the event in one line: in JSON, a line ends only where a space may be.
+func (e moving) json() string {
+	text := strings.TrimSuffix(e.says, "}")
+	if e.facts != "" {
+		text += `,"facts":` + oneLine.Replace(e.facts)
+	}
+	if e.payload != "" {
+		text += `,"payload":` + oneLine.Replace(e.payload)
+	}
+	return text + "}"
+}
+
+var oneLine = strings.NewReplacer("\n", " ", "\r", " ")
+
 // thin takes out of the ledger what was read, if it is as it was. Events that came since stay.
-func (w *pruning) thin(tx Tx, p ledger.Prune, b batch) error {
+func (w *pruning) thin(tx Tx, b batch) error {
 	marks, seqs := among(b.ops)
 	if err := exec(tx, `UPDATE op AS o SET moved = ?, payload = NULL, change_id = '' WHERE o.seq IN (`+marks+`) AND `+prunable,
-		slices.Concat([]any{w.event}, seqs, until(tx.Moment(), p))...); err != nil {
+		slices.Concat([]any{w.event}, seqs, w.until)...); err != nil {
 		return err
 	}
 	var moved int
 	var versions int64
-	err := One(tx, []any{&moved, &versions}, `SELECT count(*), CAST(coalesce(sum(o.version), 0) AS {int}) FROM op o
-		WHERE o.seq IN (`+marks+`) AND o.moved = ?`, append(seqs, w.event)...)
+	err := One(tx, []any{&moved, &versions, &w.newest}, `SELECT count(*), CAST(coalesce(sum(o.version), 0) AS {int}),
+		(SELECT max(seq) FROM ev) FROM op o WHERE o.seq IN (`+marks+`) AND o.moved = ?`, append(seqs, w.event)...)
 	switch {
 	case err != nil:
 		return err
@@ -288,7 +340,7 @@ func (w *pruning) resume(ctx context.Context, db Database, path string) error {
 			file = w.copy(half, func(line string) (string, error) {
 				moved := false
 				failed = One(tx, []any{&moved}, `SELECT EXISTS (SELECT 1 FROM op o JOIN ev e ON e.seq = o.moved
-					WHERE o.seq = ? AND e.about = ?)`, digits(parse(parse(line).get("op")).get("seq")), name)
+					WHERE o.seq = ? AND e.about = ?)`, digits(strings.TrimSpace(parse(parse(line).get("op")).get("seq"))), name)
 				if !moved {
 					return "", failed
 				}
@@ -376,32 +428,4 @@ func (*Store) Forget(path string, ids []string) error {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	return w.end()
-}
-
-// wholly reads the rows of a table, in the order of their numbers, but for what is empty in them.
-func (*pruning) wholly(tx Tx, table, where string, args []any) ([]object, error) {
-	names, err := Collect(tx, word, `{columns}`, table)
-	if err != nil {
-		return nil, err
-	}
-	isJSON, selected := jsonColumns(table), slices.Clone(names)
-	for i, name := range names {
-		if isJSON[name] {
-			selected[i] = "{text " + name + "}"
-		}
-	}
-	scan := wholeRow(len(names))
-	return Collect(tx, func(rows Rows) (o object, err error) {
-		row, err := scan(rows)
-		for i, v := range row {
-			switch text, is := v.(string); {
-			case v == nil, v == int64(0), v == "":
-			case is && isJSON[names[i]]:
-				o = append(o, field{names[i], text})
-			default:
-				o = append(o, field{names[i], string(ledger.EncodeJSON(v))})
-			}
-		}
-		return o, err
-	}, `SELECT `+strings.Join(selected, ", ")+` FROM `+table+` WHERE `+where+` ORDER BY seq`, args...)
 }

@@ -52,7 +52,7 @@ func TestI3_E2E_APruneIsKilled(t *testing.T) {
 		select {
 		case <-ended:
 			more = false
-		case <-time.After(time.Duration(20+luck.IntN(120)) * time.Millisecond):
+		case <-time.After(time.Duration(10+luck.IntN(60)) * time.Millisecond):
 			if kills < enough {
 				p.cmd.Process.Kill()
 				kills++

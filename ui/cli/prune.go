@@ -39,7 +39,8 @@ is still recorded. Nothing of it can be undone.
 
 Not moved is what is open, abandoned or in conflict, whose answer its caller has not had,
 whose key has a time that is not over, and what was sent more than once. The room is used
-again by what comes; the ledger's file does not shrink.`,
+again by what comes; the ledger's file does not shrink. While others write it takes longer,
+for they come first.`,
 		Example: "  indoubt prune --before 90d --to /archive --dry-run\n  indoubt prune --before 90d --to /archive",
 		Args:    exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
