@@ -2,15 +2,15 @@ package ledger
 
 import (
 	"strings"
-
-	"indoubt/ledger/lazyregexp"
+	"unicode"
 )
-
-var bareWord = lazyregexp.New(`^[\pL\pN_.:@/+,%=-]+$`)
 
 // ShellWord is a text as one word of a shell's command line, in quotes where it needs them.
 func ShellWord(text string) string {
-	if bareWord.MatchString(text) {
+	needs := func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsNumber(r) && !strings.ContainsRune("_.:@/+,%=-", r)
+	}
+	if text != "" && !strings.ContainsFunc(text, needs) {
 		return text
 	}
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"

@@ -152,7 +152,7 @@ func BenchmarkPrune(b *testing.B) {
 		go func() {
 			defer close(over)
 			time.Sleep(turn)
-			done = need.Get(store.New(gated{s.Database(), &let}, nil).Prune(ctx, ledger.Prune{Before: s.now().Add(-time.Second),
+			done = need.Get(store.New(gated{s.Database(), &let}, nil, "").Prune(ctx, ledger.Prune{Before: s.now().Add(-time.Second),
 				To: b.TempDir(), Actor: ledger.Actor{Name: "maya"}}))(b)
 		}()
 		var n [2]float64
