@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -166,9 +167,14 @@ func (e *lacking) Trouble(func(string) string) ledger.Trouble {
 // program signs what nobody in particular has done.
 var program = ledger.Actor{Name: "indoubt", Machine: true}
 
-// hold stops begins for everyone because of what a ledger lacks. Where they are held already, that is left as it is.
+// hold stops begins for everyone because of what a ledger lacks, if it still does: it may have been adopted since. Where
+// they are held already, that is left as it is.
 func (e *lacking) hold(ctx context.Context, db Database) error {
 	return db.Update(ctx, func(tx Tx) error {
+		err := (&newest{of: e.Ledger}).asks(tx, e.known)
+		if err == nil || !errors.As(err, new(*lacking)) {
+			return err
+		}
 		now := tx.Moment().Wall
 		standing, err := holdsAt(tx, now)
 		if err != nil || slices.ContainsFunc(standing, func(h ledger.Hold) bool { return h.Scope == "all" && h.Begins }) {

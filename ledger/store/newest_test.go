@@ -28,6 +28,14 @@ func TestI13_WhatCameMeanwhileIsNotMissing(t *testing.T) {
 	need.OK(t, first.newest.asks(m, known))
 	err := second.newest.asks(m, second.newest.get())
 	need.That(t, errors.Is(err, ledger.ErrFailover), "the change is not missing: %v", err)
+	var lacks *lacking
+	need.Must(t, errors.As(err, &lacks), "%v", err)
+	adopted := *lacks
+	adopted.Ledger = "before it was adopted"
+	need.OK(t, adopted.hold(context.Background(), m))
+	need.Equal(t, len(need.Get(first.Holds(context.Background(), time.Now()))(t)), 0, "holds of what the ledger was before")
+	need.OK(t, lacks.hold(context.Background(), m))
+	need.Equal(t, len(need.Get(first.Holds(context.Background(), time.Now()))(t)), 1, "holds")
 	later := New(m, digestkey.Named(""), state)
 	later.Enter(id)
 	need.That(t, errors.Is(later.Lacks(context.Background()), ledger.ErrFailover), "who starts later is not told")
