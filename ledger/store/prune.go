@@ -358,10 +358,11 @@ func (w *pruning) resume(ctx context.Context, db Database, path string) error {
 	case left != 0:
 		return fmt.Errorf("%s is damaged: it lacks %d of the operations that were moved to it", path, left)
 	}
-	if w.size > 0 {
-		err = w.end()
+	// The half goes last: while it is there, the next prune ends it anew.
+	if err = w.end(); err != nil {
+		return err
 	}
-	return errors.Join(err, os.Remove(path))
+	return os.Remove(path)
 }
 
 // errCut says that a file ends within a line.
