@@ -123,7 +123,8 @@ type Info struct {
 	Promoted  bool   // it was opened as a copy that follows another server, and is none any more: opened anew it may be written to
 	Strained  string // not empty: what a person must do about its storage, as "DISK SHORT: …"
 	Failover  Failover
-	MovedTo   string // where this ledger has moved to: it is looked at only
-	Copied    string // not empty: why this file is looked at only (a copy of another ledger)
-	Lacks     string // not empty: what was recorded in it and is not there any more; begins are held until it is adopted
+	MovedTo   string    // where this ledger has moved to: it is looked at only
+	Copied    string    // not empty: why this file is looked at only (a copy of another ledger)
+	Unsaved   time.Time // when its newest backup that was read back was begun, its birth where none was; zero where a server keeps it
+	Lacks     string    // not empty: what was recorded in it and is not there any more; begins are held until it is adopted
 }

@@ -41,7 +41,7 @@ func TestI9_ARetryThatTheLedgerHasLost(t *testing.T) {
 	w := newWorldInFile(t, payPolicy)
 	o := w.proven("pay")
 	to := filepath.Join(t.TempDir(), "copy.db")
-	need.OK(t, need.Get(open.At(w.path))(t).Backup(w.ctx, w.store, to))
+	need.Get(need.Get(open.At(w.path))(t).Backup(w.ctx, w.store, to, 0))(t)
 	options := open.Options{Clock: w.now, Steady: w.steady}
 	need.OK(t, need.Get(open.At(to))(t).Adopt(w.ctx, options))
 	older := need.Get(open.Open(w.ctx, to, options))(t)

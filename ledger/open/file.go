@@ -35,12 +35,12 @@ func (f file) Adopt(ctx context.Context, o Options) error {
 	return sqlite.Adopt(ctx, f.path, o)
 }
 
-func (f file) Backup(ctx context.Context, s ledger.Store, to string) error {
-	err := s.(*sqlite.Store).Backup(ctx, to)
+func (f file) Backup(ctx context.Context, s ledger.Store, to string, keep int) (BackedUp, error) {
+	done, err := s.(*sqlite.Store).Backup(ctx, to, keep)
 	if errors.Is(err, fs.ErrExist) {
-		return ledger.Trouble{Code: "exists", Message: err.Error(), Do: "give the copy a name of its own"}
+		err = ledger.Trouble{Code: "exists", Message: err.Error(), Do: "give the copy a name of its own, or a directory and --keep"}
 	}
-	return err
+	return done, err
 }
 
 func (f file) receive(ctx context.Context, o Options, id string, fill func(store.Tx) error) error {

@@ -19,6 +19,9 @@ import (
 // Options are how a ledger is opened.
 type Options = store.Options
 
+// BackedUp is what a backup has done.
+type BackedUp = sqlite.BackedUp
+
 // Place is where a ledger is, or is to be.
 type Place interface {
 	// String is the name as it is shown: it never has a password.
@@ -33,8 +36,8 @@ type Place interface {
 	Make(ctx context.Context, o Options) (ledger.Store, error)
 	// Adopt makes a ledger that is only looked at one of its own.
 	Adopt(ctx context.Context, o Options) error
-	// Backup copies a ledger that is open.
-	Backup(ctx context.Context, s ledger.Store, to string) error
+	// Backup copies a ledger that is open to a file, or with keep into a directory, of which so many stay.
+	Backup(ctx context.Context, s ledger.Store, to string, keep int) (BackedUp, error)
 	// receive has fill write a ledger where none is, which is none before arrive says so.
 	receive(ctx context.Context, o Options, id string, fill func(store.Tx) error) error
 	arrive(ctx context.Context, o Options, id string) error

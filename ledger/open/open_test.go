@@ -76,7 +76,8 @@ func TestAPasswordIsNeverShown(t *testing.T) {
 		_, err1 := at.Open(ctx, Options{})
 		_, err2 := at.Create(ctx, Options{})
 		_, err3 := at.Make(ctx, Options{Group: "g"})
-		for _, err := range []error{err1, err2, err3, at.Adopt(ctx, Options{}), at.Backup(ctx, nil, "to")} {
+		_, err4 := at.Backup(ctx, nil, "to", 0)
+		for _, err := range []error{err1, err2, err3, err4, at.Adopt(ctx, Options{})} {
 			need.That(t, err != nil && !strings.Contains(err.Error(), secret), "%q: %v", name, err)
 		}
 	}
@@ -86,7 +87,10 @@ func TestAPasswordIsNeverShown(t *testing.T) {
 func TestABackupOfAServerIsPostgreSQLs(t *testing.T) {
 	at := need.Get(At("postgres://app@db.example:5433/payments?sslmode=verify-full"))(t)
 	var no ledger.Troubled
-	if err := at.Backup(t.Context(), nil, "/backup/it's.dump"); !errors.As(err, &no) {
+	if _, err := at.Backup(t.Context(), nil, "/backup", 3); !errors.As(err, &no) || !strings.Contains(no.Trouble(ledger.InFull).Do, "a timer") {
+		t.Fatal(err)
+	}
+	if _, err := at.Backup(t.Context(), nil, "/backup/it's.dump", 0); !errors.As(err, &no) {
 		t.Fatal(err)
 	}
 	if do := no.Trouble(ledger.InFull).Do; !strings.HasPrefix(do, "pg_dump ") || !strings.Contains(do, `--file='/backup/it'\''s.dump'`) || !strings.Contains(do, "'postgres://app@db.example:5433/payments?sslmode=verify-full'") {

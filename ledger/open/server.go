@@ -63,12 +63,17 @@ func (s server) with(ctx context.Context, o Options, use func(*postgres.Store) e
 	return use(store)
 }
 
-func (s server) Backup(_ context.Context, _ ledger.Store, to string) error {
+func (s server) Backup(_ context.Context, _ ledger.Store, to string, keep int) (BackedUp, error) {
+	if keep > 0 {
+		return BackedUp{}, notAFile("PostgreSQL copies its own databases: --keep is for a ledger in a file",
+			"without it, this says how to make a dump; a timer can keep some")
+	}
 	from := s.String()
 	if u, err := url.Parse(s.address); err == nil && u.Query().Get("sslmode") != "" {
 		from += "?sslmode=" + u.Query().Get("sslmode")
 	}
-	return notAFile("PostgreSQL copies its own databases; give this as the ledger's owner", "pg_dump --format=custom --schema='indoubt*' --file="+ledger.ShellWord(to)+" "+ledger.ShellWord(from))
+	return BackedUp{}, notAFile("PostgreSQL copies its own databases; give this as the ledger's owner",
+		"pg_dump --format=custom --schema='indoubt*' --file="+ledger.ShellWord(to)+" "+ledger.ShellWord(from))
 }
 
 // Examine says how safe a commit is there. s is nil where it cannot be opened.

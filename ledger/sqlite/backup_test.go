@@ -51,8 +51,8 @@ func TestABackupIsWholeAndCanBeAdopted(t *testing.T) {
 	reader := need.Get(Open(ctx, s.path, Options{ReadOnly: true}))(t)
 	defer reader.Close()
 	to := filepath.Join(t.TempDir(), "copy.db")
-	need.OK(t, reader.Backup(ctx, to)) // it comes to an end although others write
-	if err := reader.Backup(ctx, to); !errors.Is(err, fs.ErrExist) {
+	need.Get(reader.Backup(ctx, to, 0))(t) // it comes to an end although others write
+	if _, err := reader.Backup(ctx, to, 0); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("over another file: %v", err)
 	}
 	c := need.Get(Open(ctx, to, Options{}))(t)

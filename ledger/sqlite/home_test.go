@@ -48,7 +48,7 @@ func TestI13_AdoptedAtTheNewestEvent(t *testing.T) {
 	s, c := openTest(t)
 	copied := func() string {
 		to := filepath.Join(t.TempDir(), "copy.db")
-		need.OK(t, s.Backup(ctx, to))
+		need.Get(s.Backup(ctx, to, 0))(t)
 		return to
 	}
 	settleAs(t, s, begin(t, s).Attempt.ID, ledger.OutcomeCommitted)

@@ -61,7 +61,7 @@ func TestTheLockOfACopyIsTried(t *testing.T) {
 	s, _ := openTest(t)
 	begin(t, s)
 	to := filepath.Join(t.TempDir(), "copy.db")
-	need.OK(t, s.Backup(ctx, to))
+	need.Get(s.Backup(ctx, to, 0))(t)
 	before := need.Get(os.ReadFile(to))(t)
 	looker := need.Get(Open(ctx, to, Options{ReadOnly: true}))(t)
 	defer looker.Close()

@@ -284,5 +284,8 @@ func (s *Store) Info(ctx context.Context) (ledger.Info, error) {
 	}
 	i.Path, i.Schema, i.Parallel, i.ReadOnly = s.path, store.Schema, 1, s.opts.ReadOnly || s.copied != "" || i.MovedTo != ""
 	i.Copied, i.Strained = s.copied, strained(s.path)
+	if i.Unsaved.IsZero() {
+		i.Unsaved = i.CreatedAt
+	}
 	return i, err
 }

@@ -22,6 +22,10 @@ const (
 	metaGap = "gap"           // until when attempts may have begun that it has lost
 )
 
+// MetaBackup names in meta when the newest backup that was read back was begun. It is no event: nothing of the history
+// changes, and silence is told by the newest event.
+const MetaBackup = "backup"
+
 // Meta is what a ledger knows of itself.
 func Meta(tx Tx) (map[string]string, error) {
 	all := map[string]string{}

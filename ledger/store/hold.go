@@ -223,13 +223,15 @@ func (s *Store) Info(ctx context.Context) (info ledger.Info, err error) {
 
 // Describe is what the tables say of the ledger.
 func Describe(tx Tx) (info ledger.Info, err error) {
-	var last, lost, engine, created int64
+	var last, lost, engine, created, backup int64
 	Ahead(tx, describing)
 	if info.Step, info.SteppedAt, err = lastStep(tx); err != nil {
 		return info, err
 	}
-	err = One(tx, []any{&info.ID, &created, &info.MovedTo, &info.LastSeq, &last, &lost, &info.LastBy, &engine, &info.Lacks}, describing)
-	info.CreatedAt, info.LastWrite, info.LastError, info.EngineAt = at(created), at(last), at(lost), at(engine)
+	err = One(tx, []any{&info.ID, &created, &info.MovedTo, &info.LastSeq, &last, &lost, &info.LastBy, &engine, &info.Lacks, &backup},
+		describing)
+	info.CreatedAt, info.LastWrite, info.LastError = at(created), at(last), at(lost)
+	info.EngineAt, info.Unsaved = at(engine), at(backup)
 	info.Cursor = ledger.NumberCursor(info.LastSeq)
 	return info, err
 }
@@ -242,4 +244,5 @@ const describing = `SELECT coalesce((SELECT value FROM meta WHERE name = 'id'), 
 	coalesce((SELECT source FROM op ORDER BY seq DESC LIMIT 1), ''),
 	coalesce((SELECT max(until) FROM lead WHERE name NOT LIKE 'run:%'), 0),
 	coalesce((SELECT h.reason FROM hold h JOIN ev e ON e.op = 0 AND e.id = h.change_id
-		WHERE h.scope = 'all' AND h.begins = 1 AND e.machine = 1), '')`
+		WHERE h.scope = 'all' AND h.begins = 1 AND e.machine = 1), ''),
+	CAST(coalesce((SELECT value FROM meta WHERE name = '` + MetaBackup + `'), '0') AS {int})`

@@ -1,36 +1,92 @@
 package cli
 
 import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
 	"github.com/spf13/cobra"
 
+	"indoubt/ledger"
 	"indoubt/ui/safe"
+	"indoubt/ui/ticket"
 )
 
 func newBackupCommand(a *app) *cobra.Command {
-	return &cobra.Command{
+	var keep int
+	cmd := &cobra.Command{
 		Use: "backup TO", GroupID: groupCare,
 		Short: "Copy the ledger, also while others write",
-		Long: `Copy the ledger as it is now to a new file, with its key beside it. It ends while
-others write, and changes nothing. A copy is only looked at until it is adopted.
+		Long: `Copy the ledger as it is now to a new file, with its key beside it, and read it
+back. It ends while others write, and changes no history. A copy is only looked at
+until it is adopted. The ledger keeps when its newest backup was made: doctor and
+metrics tell its age.
+
+With --keep, TO is a directory. The copy gets the name LEDGER-TIME.db there, and the
+oldest are removed but for so many. Others' files and ledgers stay.
 
 To restore one: end everything that writes, move ledger.db, ledger.db-wal,
 ledger.db-shm and ledger.db.key away together, put the copy and its key in their
 place, and say "indoubt adopt".`,
-		Example: "  indoubt backup /backup/ledger-$(date +%F).db",
+		Example: "  indoubt backup /backup/before-upgrade.db\n  indoubt backup /backup --keep 14",
 		Args:    exactly("the file to copy to"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := a.ledgerFor(cmd.Context(), toLook)
-			if err != nil {
-				return err
+			if cmd.Flags().Changed("keep") && keep < 1 {
+				return usage(fmt.Sprintf("--keep %d keeps nothing", keep), "how many backups are to stay, as --keep 14")
 			}
-			at, err := a.place()
-			if err != nil {
-				return err
-			}
-			if err := at.Backup(cmd.Context(), s, args[0]); err != nil {
-				return err
-			}
-			return a.done(effectCreated, map[string]any{"path": args[0]}, func(w *safe.Writer) { w.Println("copied to " + short(args[0])) })
+			return backup(cmd.Context(), a, args[0], keep)
 		},
+	}
+	cmd.Flags().IntVar(&keep, "keep", 0, "TO is a directory, where so many backups of this ledger stay")
+	return cmd
+}
+
+func backup(ctx context.Context, a *app, to string, keep int) error {
+	s, err := a.ledgerFor(ctx, toChange)
+	if err != nil { // who may only look may copy it, and so may anyone what moved
+		s, err = a.ledgerFor(ctx, toLook)
+	}
+	if err != nil {
+		return err
+	}
+	at, err := a.place()
+	if err != nil {
+		return err
+	}
+	done, err := at.Backup(ctx, s, to, keep)
+	if err != nil {
+		return err
+	}
+	if done.Unknown != nil {
+		a.warnf("doctor and metrics do not know of this backup: %s", firstLine(done.Unknown.Error()))
+	}
+	if len(done.Left) > 0 {
+		a.warnf("backups of another ledger, or that cannot be read, stay: %s", strings.Join(done.Left, " "))
+	}
+	return a.done(effectCreated, done, func(w *safe.Writer) {
+		w.Println("copied to " + short(done.Path))
+		for _, path := range done.Removed {
+			w.Println("removed " + short(path))
+		}
+	})
+}
+
+// backupDue is the age of a backup that should be made every day, with time for it.
+const backupDue = 26 * time.Hour
+
+// backups says how old the newest backup is. A server's are not ours.
+func (x *examination) backups(info ledger.Info) {
+	age := x.a.clock().Sub(info.Unsaved)
+	switch never := info.Unsaved.Equal(info.CreatedAt); {
+	case info.Unsaved.IsZero() || info.Copied != "" || info.MovedTo != "":
+	case never && age > backupDue:
+		x.say("backup", ledger.LevelWarn, "none of this file was ever made", "every night: indoubt backup DIRECTORY --keep 14")
+	case never:
+		x.ok("backup", "none yet")
+	case age > backupDue:
+		x.say("backup", ledger.LevelWarn, "the newest is "+ticket.Ago(age), "see why none was made since: indoubt backup DIR --keep 14")
+	default:
+		x.ok("backup", "the newest is %s", ticket.Ago(age))
 	}
 }

@@ -109,6 +109,7 @@ func (x *examination) ledger(ctx context.Context, s ledger.Store) {
 		x.ok("integrity", "checked in %s", time.Since(began).Round(time.Millisecond))
 	}
 	x.derived(ctx, s)
+	x.backups(info)
 }
 
 // where looks at where the ledger is kept, as its place can.

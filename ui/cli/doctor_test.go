@@ -10,6 +10,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/need"
+	"indoubt/reconcile"
 )
 
 // findings are the doctor's lines by check; the worst one where there are several.
@@ -43,7 +44,37 @@ func doctorWarnsOfALag(t *testing.T) {
 	}
 }
 
+// doctorKnowsTheAgeOfTheBackup: a ledger in a file without one of the last day is warned about, in the metrics, too.
+func doctorKnowsTheAgeOfTheBackup(t *testing.T) {
+	b := newBench(t)
+	b.doubt(1, "stripe.charge", charge)
+	to := filepath.Join(b.dir, "backups")
+	need.OK(t, os.Mkdir(to, 0o700))
+	says := func(level, found string, seconds float64) {
+		t.Helper()
+		f := b.findings(0)["backup"]
+		need.That(t, f.Level == level && strings.Contains(f.Found, found), "%+v", f)
+		var out strings.Builder
+		need.OK(t, writeMetrics(t.Context(), &exposition{w: &out}, b.open(), reconcile.New(reconcile.Options{Store: b.open()}), nil, b.now))
+		need.Equal(t, parseMetrics(t, out.String())["indoubt_backup_age_seconds{}"], seconds)
+	}
+	says(ledger.LevelOK, "none yet", 30)
+	b.now = b.now.Add(30 * time.Hour)
+	says(ledger.LevelWarn, "none of this file", 108030)
+	need.Contains(t, b.want(2, "backup", to, "--keep", "0"), "keeps nothing")
+	need.Contains(t, b.want(0, "backup", to, "--keep", "1"), "copied to "+to+"/ledger-20260715T09")
+	says(ledger.LevelOK, "the newest is", 0)
+	written := need.Get(b.open().Info(t.Context()))(t).LastWrite
+	b.now = b.now.Add(27 * time.Hour)
+	says(ledger.LevelWarn, "the newest is 27h ago", 97200)
+	need.Contains(t, b.want(0, "backup", to, "--keep", "1"), "removed "+to+"/ledger-20260715T09")
+	says(ledger.LevelOK, "the newest is", 0)
+	need.That(t, need.Get(b.open().Info(t.Context()))(t).LastWrite.Equal(written), "a backup breaks the silence")
+	need.Contains(t, b.want(0, "--read-only", "backup", filepath.Join(to, "looked.db")), "do not know of this backup")
+}
+
 func TestDoctorOnAHealthyLedger(t *testing.T) {
+	t.Run("nor so its backup", doctorKnowsTheAgeOfTheBackup)
 	t.Run("not so the lag of its checks", doctorWarnsOfALag)
 	b := newBench(t)
 	b.doubt(1, "stripe.charge", charge)

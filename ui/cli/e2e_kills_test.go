@@ -192,14 +192,18 @@ func (a *arena) agent(key string) {
 	p.cmd.Wait()
 }
 
-// backup copies the ledger. A copy that was acknowledged is whole.
-func (a *arena) backup(key string) {
-	to := filepath.Join(a.dir, key+"copy.db")
-	if a.doomed("backup", "backup", to).Exit == 0 {
-		copied := &site{T: a.T, ledger: to}
+// backup copies the ledger. A copy that has a name is whole, whoever was killed, and one that is acknowledged has
+// left no more than were to stay.
+func (a *arena) backup(string) {
+	in := filepath.Join(a.dir, "copies")
+	need.OK(a, os.MkdirAll(in, 0o700))
+	exit := a.doomed("backup", "backup", in, "--keep", "2").Exit
+	made := need.Get(filepath.Glob(filepath.Join(in, "*.db")))(a)
+	if len(made) > 0 {
+		copied := &site{T: a.T, ledger: made[len(made)-1]}
 		copied.sound()
 	}
-	os.Remove(to)
+	need.That(a, exit != 0 || len(made) <= 2, "more stay than 2: %v", made)
 }
 
 // redact empties what plain SQL has written, which is known by its key alone.

@@ -310,7 +310,7 @@ func TestI11_NoHostileByteReachesATerminal(t *testing.T) {
 		"init":          {{}, {"--group", hostile, "--dry-run"}},
 		"adopt":         {{}, {"--dry-run"}},
 		"copy":          {{b.ledger, filepath.Join(b.dir, "moved"+hostile), "--dry-run"}, {filepath.Join(b.dir, "none"+hostile), filepath.Join(b.dir, "moved"+hostile)}, {hostile, hostile}},
-		"backup":        {{filepath.Join(b.dir, "copy"+hostile)}, {"/none/" + hostile}},
+		"backup":        {{filepath.Join(b.dir, "copy"+hostile)}, {"/none/" + hostile}, {"/none/" + hostile, "--keep", "1"}},
 		"prune":         {{"--before", "1s", "--to", hostile}, {"--before", "1s", "--to", b.dir, "--dry-run"}, {"--before", hostile}},
 		"help":          {{}, {"list"}, {hostile}},
 		"completion":    {{"bash"}, {"zsh"}, {"fish"}, {"powershell"}, {hostile}},

@@ -148,6 +148,11 @@ func writeMetrics(ctx context.Context, m *exposition, s ledger.Store, engine *re
 	if !info.LastWrite.IsZero() {
 		m.sample(float64(info.LastWrite.UnixMilli()) / 1000)
 	}
+	m.family("indoubt_backup_age_seconds", "gauge",
+		"Seconds since the newest backup of the ledger's file that was read back, or its birth; none on a server.")
+	if !info.Unsaved.IsZero() {
+		m.sample(max(now.Sub(info.Unsaved).Seconds(), 0))
+	}
 	m.family("indoubt_failover", "gauge", "1 while the database of the ledger is another one than it was adopted in: nothing is begun or allowed.")
 	m.flag(!info.Failover.At.IsZero())
 	m.family("indoubt_policy_not_taken", "gauge", "1 while the policy file is broken, or was not put in force.")

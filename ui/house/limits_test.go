@@ -50,7 +50,7 @@ var long = map[string]int{
 	"ledger":                  47,
 	"ledger/digestkey":        2,
 	"ledger/ledgertest":       32,
-	"ledger/open":             5,
+	"ledger/open":             4,
 	"ledger/outcome":          4,
 	"ledger/postgres":         42,
 	"ledger/record":           15,
