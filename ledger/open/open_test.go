@@ -87,7 +87,7 @@ func TestAPasswordIsNeverShown(t *testing.T) {
 func TestABackupOfAServerIsPostgreSQLs(t *testing.T) {
 	at := need.Get(At("postgres://app@db.example:5433/payments?sslmode=verify-full"))(t)
 	var no ledger.Troubled
-	if _, err := at.Backup(t.Context(), nil, "/backup", 3); !errors.As(err, &no) || !strings.Contains(no.Trouble(ledger.InFull).Do, "a timer") {
+	if _, err := at.Backup(t.Context(), nil, "/backup", 3); !errors.As(err, &no) || !strings.Contains(no.Trouble(ledger.InFull).Do, "indoubt-dump.timer") {
 		t.Fatal(err)
 	}
 	if _, err := at.Backup(t.Context(), nil, "/backup/it's.dump", 0); !errors.As(err, &no) {

@@ -66,7 +66,7 @@ func (s server) with(ctx context.Context, o Options, use func(*postgres.Store) e
 func (s server) Backup(_ context.Context, _ ledger.Store, to string, keep int) (BackedUp, error) {
 	if keep > 0 {
 		return BackedUp{}, notAFile("PostgreSQL copies its own databases: --keep is for a ledger in a file",
-			"without it, this says how to make a dump; a timer can keep some")
+			"indoubt-dump.timer keeps some dumps (reconcile/README.md)")
 	}
 	from := s.String()
 	if u, err := url.Parse(s.address); err == nil && u.Query().Get("sslmode") != "" {

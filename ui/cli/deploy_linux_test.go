@@ -4,6 +4,7 @@ package cli_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,11 +14,13 @@ import (
 	"testing"
 
 	"indoubt/ledger/need"
+	"indoubt/ledger/postgres/pgtest"
 )
 
 // The units that are shipped, with the drop-in of the page, are those systemd takes.
 func TestTheUnitsOfSystemd(t *testing.T) {
 	p := newPage(t)
+	t.Run("that dumps", theUnitThatDumps)
 	dir := t.TempDir()
 	write := func(name, text string) string {
 		path := filepath.Join(dir, name)
@@ -27,17 +30,20 @@ func TestTheUnitsOfSystemd(t *testing.T) {
 	}
 	started := regexp.MustCompile(`(?m)^ExecStart=/usr/local/bin/indoubt (.*)$`)
 	var units []string
-	for name, as := range map[string]string{"indoubt.service": "indoubt.service", "indoubt-http@.service": "indoubt-http@stripe.service"} {
-		text := string(need.Get(os.ReadFile("../../reconcile/" + name))(t))
-		m := started.FindStringSubmatch(text)
-		need.Must(t, m != nil, "%s starts nothing", name)
-		if exit, out := p.indoubt(append(strings.Fields(m[1]), "--help")...); exit != 0 {
-			t.Errorf("%s: exit %d of %q\n%s", name, exit, m[1], out)
-		}
+	for _, path := range need.Get(filepath.Glob("../../reconcile/indoubt*.*"))(t) {
+		name, text := filepath.Base(path), string(need.Get(os.ReadFile(path))(t))
+		units = append(units, filepath.Join(dir, strings.Replace(name, "@.", "@stripe.", 1)))
 		write(name, text)
-		write(name+".d/ledger.conf", blocksOn(t, "reconcile/README.md", "ini")[0])
-		units = append(units, filepath.Join(dir, as))
+		if name != "indoubt-dump.service" && strings.HasSuffix(name, ".service") {
+			m := started.FindStringSubmatch(text)
+			need.Must(t, m != nil, "%s starts nothing", name)
+			if exit, out := p.indoubt(append(strings.Fields(m[1]), "--help")...); exit != 0 {
+				t.Errorf("%s: exit %d of %q\n%s", name, exit, m[1], out)
+			}
+			write(name+".d/ledger.conf", blocksOn(t, "reconcile/README.md", "ini")[0])
+		}
 	}
+	need.Equal(t, len(units), 6, units)
 	need.Program(t, "systemd-analyze")
 	out, err := exec.Command("systemd-analyze", append([]string{"verify", "--man=no", "--recursive-errors=no"}, units...)...).CombinedOutput()
 	need.That(t, err == nil && !strings.Contains(string(out), dir), "%v\n%s", err, out)
@@ -46,6 +52,39 @@ func TestTheUnitsOfSystemd(t *testing.T) {
 	if out, _ := exec.Command("systemd-analyze", "verify", "--man=no", "--recursive-errors=no", wrong).CombinedOutput(); !strings.Contains(string(out), "ProtectSystems") {
 		t.Errorf("a mistake passes: %s", out)
 	}
+}
+
+// theUnitThatDumps makes dumps that can be restored. What a kill left goes, and so do the oldest once it was read back.
+func theUnitThatDumps(t *testing.T) {
+	need.Program(t, "pg_dump", "pg_restore", "xargs")
+	s := bareSite(t)
+	s.ledger = pgtest.URL(t)
+	s.env = append(s.env, "INDOUBT_LEDGER="+s.ledger)
+	s.must(0, "init")
+	text := string(need.Get(os.ReadFile("../../reconcile/indoubt-dump.service"))(t))
+	_, script, _ := strings.Cut(text, "ExecStart=/bin/sh -ec '")
+	script, _, _ = strings.Cut(script, "'\n")
+	script = strings.NewReplacer("\\\n", "\n", "$$", "$", "%%", "%").Replace(script)
+	in := t.TempDir()
+	for n := range 14 {
+		need.OK(t, os.WriteFile(filepath.Join(in, fmt.Sprintf("ledger-202001%02dT031500Z.dump", n+1)), nil, 0o600))
+	}
+	need.OK(t, os.WriteFile(filepath.Join(in, "ledger-20200130T031500Z.dump.part"), nil, 0o600))
+	dump := func(ledger string) error {
+		cmd := exec.Command("/bin/sh", "-ec", script)
+		cmd.Dir, cmd.Env = in, append(s.env, "PATH="+os.Getenv("PATH"), "INDOUBT_LEDGER="+ledger, "KEEP=14")
+		out, err := cmd.CombinedOutput()
+		t.Logf("%s", out)
+		return err
+	}
+	need.That(t, dump("postgres://nobody@127.0.0.1:1/none") != nil, "a dump of what is not there")
+	made := need.Get(filepath.Glob(filepath.Join(in, "ledger-2020*.dump")))(t)
+	need.Equal(t, len(made), 14, "old ones go for one that failed")
+	need.OK(t, dump(s.ledger))
+	made = need.Get(filepath.Glob(filepath.Join(in, "*")))(t)
+	need.That(t, len(made) == 14 && strings.HasSuffix(made[0], "ledger-20200102T031500Z.dump"), "there are %v", made)
+	out := need.Get(exec.Command("pg_restore", "--list", made[13]).Output())(t)
+	need.Contains(t, string(out), "TABLE DATA indoubt ev")
 }
 
 // The image holds one static file, and is not root's.
