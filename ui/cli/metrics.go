@@ -101,6 +101,7 @@ func writeMetrics(ctx context.Context, m *exposition, s ledger.Store, engine *re
 	if err != nil {
 		return err
 	}
+	states = fewKinds(states)
 	counts, err := s.Counts(ctx, now)
 	if err != nil {
 		return err
@@ -164,7 +165,42 @@ func writeMetrics(ctx context.Context, m *exposition, s ledger.Store, engine *re
 const (
 	countedOutages = 500 // those with the newest errors
 	countedRuns    = 1000
+	namedKinds     = 200
+
+	otherKinds = "other"
+	brokenOff  = ledger.RunState("broken_off") // running, and no one drives it
 )
+
+// fewKinds bounds a label: where a pipeline makes a kind of each of its operations, those with the most operations are
+// named, and the rest is summed up.
+func fewKinds(states []ledger.StateCount) []ledger.StateCount {
+	of := map[string]int{}
+	for _, c := range states {
+		of[c.Kind] += c.Count
+	}
+	if len(of) <= namedKinds {
+		return states
+	}
+	kinds := slices.SortedFunc(maps.Keys(of), func(a, b string) int { return cmp.Or(of[b]-of[a], cmp.Compare(a, b)) })
+	for _, kind := range append(kinds[namedKinds:], otherKinds) {
+		delete(of, kind)
+	}
+	var named []ledger.StateCount
+	rest := map[ledger.State]ledger.StateCount{}
+	for _, c := range states {
+		if of[c.Kind] > 0 {
+			named = append(named, c)
+			continue
+		}
+		sum := rest[c.State]
+		c.Kind, c.Count = otherKinds, c.Count+sum.Count
+		if c.Oldest.IsZero() || !sum.Oldest.IsZero() && sum.Oldest.Before(c.Oldest) {
+			c.Oldest = sum.Oldest
+		}
+		rest[c.State] = c
+	}
+	return append(named, slices.Collect(maps.Values(rest))...)
+}
 
 func outageMetrics(ctx context.Context, m *exposition, s ledger.Store, now time.Time) error {
 	outages, err := s.Outages(ctx, now, countedOutages)
@@ -194,6 +230,9 @@ func outageMetrics(ctx context.Context, m *exposition, s ledger.Store, now time.
 		untaken += len(need.Rows)
 	}
 	for _, r := range runs {
+		if r.State == ledger.RunRunning && r.DrivenBy(now) == "" {
+			r.State = brokenOff
+		}
 		states[r.State]++
 	}
 	m.family("indoubt_outages", "gauge", "Outages, by phase.")
@@ -207,7 +246,7 @@ func outageMetrics(ctx context.Context, m *exposition, s ledger.Store, now time.
 		m.sample(float64(fates[f]), "fate", string(f))
 	}
 	m.family("indoubt_runs", "gauge", "Decision runs that are not finished, by state.")
-	for _, state := range []ledger.RunState{ledger.RunRunning, ledger.RunWaiting, ledger.RunPaused, ledger.RunStopped} {
+	for _, state := range []ledger.RunState{ledger.RunRunning, ledger.RunWaiting, ledger.RunPaused, ledger.RunStopped, brokenOff} {
 		m.sample(float64(states[state]), "state", string(state))
 	}
 	return nil

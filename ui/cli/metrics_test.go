@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -115,6 +116,28 @@ func asksFor(t *testing.T, name string) map[string][]string {
 	return asked
 }
 
+// No label grows with what is recorded: where each operation has a kind of its own, the largest are named.
+func TestTheKindsOfMetricsAreBounded(t *testing.T) {
+	old := time.Date(2026, 7, 14, 3, 0, 0, 0, time.UTC)
+	states := []ledger.StateCount{{Kind: "other", State: ledger.Pending, Count: 9999, Oldest: old}, {Kind: "pay", State: ledger.Committed, Count: 99}}
+	for n := range 1000 {
+		states = append(states, ledger.StateCount{Kind: fmt.Sprint("pay ", n), State: ledger.Pending, Count: 1 + n%3, Oldest: old.Add(-time.Duration(n) * time.Second)})
+	}
+	few, kinds, pending := fewKinds(states), map[string]bool{}, map[string]int{}
+	for _, c := range few {
+		kinds[c.Kind] = true
+		if c.State == ledger.Pending {
+			pending["all"] += c.Count
+			pending[c.Kind]++
+		}
+		need.That(t, c.Kind != "other" || c.Oldest.Before(old.Add(-990*time.Second)), "the oldest is %s", c.Oldest)
+	}
+	need.That(t, len(kinds) == namedKinds && kinds["pay"], "%d kinds", len(kinds))
+	need.Equal(t, pending["all"], 9999+1999, "operations")
+	need.Equal(t, pending["other"], 1, "samples of one name")
+	need.Equal(t, len(fewKinds(states[:namedKinds])), namedKinds)
+}
+
 // An outage counts as untaken while something of it needs a person: neither for what is
 // being checked nor for what was never sent.
 func TestUntakenIsWhatNeedsAPerson(t *testing.T) {
@@ -139,6 +162,12 @@ func TestUntakenIsWhatNeedsAPerson(t *testing.T) {
 	need.Equal(t, untaken(), 1.0, "checked for too long")
 	b.want(0, "outage", "take", b.rec(1).Outages[0])
 	need.Equal(t, untaken(), 0.0, "taken")
+	_, _, err := b.open().Run(t.Context(), ledger.DecisionRun{ID: "run", Verb: "retry", Actor: ledger.Actor{Name: "ann"}, Terms: ledger.RunTerms{Reason: "over"},
+		CreatedAt: b.now}, []ledger.RunItem{{OperationID: id(1), Version: 1, Kind: "stripe.charge"}, {N: 1, OperationID: id(2), Version: 1, Kind: "stripe.charge"}})
+	need.OK(t, err)
+	var out strings.Builder
+	need.OK(t, outageMetrics(t.Context(), &exposition{w: &out}, b.open(), b.now))
+	need.Equal(t, parseMetrics(t, out.String())[`indoubt_runs{state="broken_off"}`], 1.0, "no one drives it")
 }
 
 func TestMetricsAreServedOnLoopback(t *testing.T) {
@@ -174,6 +203,10 @@ func TestMetricsAreServedOnLoopback(t *testing.T) {
 		if v, ok := got[id]; !ok || v != want {
 			t.Errorf("%s: %v %v in\n%s", id, v, ok, body)
 		}
+	}
+	for _, m := range regexp.MustCompile(`([a-z_]+)="`).FindAllStringSubmatch(string(body), -1) { // each has few values
+		need.That(t, slices.Contains([]string{"kind", "state", "list", "phase", "fate", "scope", "begins", "version", "go", "verdict", "outcome", "downstream"}, m[1]),
+			"%s is no label whose values are bounded", m[1])
 	}
 	readme := need.Get(os.ReadFile("../../reconcile/README.md"))(t)
 	told := map[string]bool{}
