@@ -65,7 +65,12 @@ func (e *SchemaError) Error() string { return e.Trouble(InFull).Error() }
 
 // Trouble says which version to use.
 func (e *SchemaError) Trouble(name func(string) string) Trouble {
-	return Trouble{"other_schema", fmt.Sprintf("%s was made by another version of indoubt: it has schema %d, this one knows schema %d", name(e.Ledger), e.Has, e.Knows),
+	which := "a newer"
+	if e.Has < e.Knows {
+		which = "an older"
+	}
+	return Trouble{"other_schema",
+		fmt.Sprintf("%s was made by %s version of indoubt: it has schema %d, this one knows schema %d", name(e.Ledger), which, e.Has, e.Knows),
 		"use the version that made it; nothing was changed"}
 }
 

@@ -66,13 +66,15 @@ func TestOpenRefuses(t *testing.T) {
 	if after := need.Get(os.ReadFile(path("foreign")))(t); string(before) != string(after) {
 		t.Error("a foreign database was changed")
 	}
-	s := need.Get(Create(ctx, path("newer"), Options{}))(t)
-	need.OK(t, s.writer.exec(`PRAGMA user_version = 99`))
-	need.OK(t, s.Close())
 	var other *ledger.SchemaError
-	for _, readOnly := range []bool{false, true} {
-		if _, err := Open(ctx, path("newer"), Options{ReadOnly: readOnly}); !errors.As(err, &other) {
-			t.Errorf("another schema: %v", err)
+	for _, version := range []int{store.Schema + 1, store.Schema - 1} {
+		at := path(fmt.Sprint("schema", version))
+		s := need.Get(Create(ctx, at, Options{}))(t)
+		need.OK(t, s.writer.exec(fmt.Sprint(`PRAGMA user_version = `, version)))
+		need.OK(t, s.Close())
+		for _, readOnly := range []bool{false, true} {
+			_, err := Open(ctx, at, Options{ReadOnly: readOnly})
+			need.That(t, errors.As(err, &other) && other.Has == version, "another schema: %v", err)
 		}
 	}
 }

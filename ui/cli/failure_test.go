@@ -120,12 +120,24 @@ func execSQL(t *testing.T, path, query string) {
 func TestALedgerOfAnotherVersionIsLeftAlone(t *testing.T) {
 	b := newBench(t)
 	b.doubt(1, "stripe.charge", charge)
-	at := b.at(1)
+	at, schema := b.at(1), need.Get(b.open().Info(t.Context()))(t).Schema
 	b.open().Close()
-	execSQL(t, b.ledger, "PRAGMA user_version = 9999")
-	for _, args := range [][]string{{"list"}, {"confirm", at, "--reason", "r"}, {"init"}} {
-		need.Contains(t, b.failing(1, "other_schema", args...).Message, "9999")
+	sent := filepath.Join(b.dir, "sent")
+	for version, made := range map[int]string{schema + 1: "a newer", schema - 1: "an older"} {
+		execSQL(t, b.ledger, fmt.Sprint("PRAGMA user_version = ", version))
+		for _, args := range [][]string{{"list"}, {"confirm", at, "--reason", "r"}, {"init"}, {"begin", "--kind", "pay", "--key", "k"},
+			{"backup", filepath.Join(b.dir, "copy")}, {"adopt", "--yes"}, {"engine"}, {"http", "--upstream", "http://127.0.0.1:1"}} {
+			e := b.failing(1, "other_schema", args...)
+			need.That(t, strings.Contains(e.Message, fmt.Sprintf("by %s version of indoubt: it has schema %d,", made, version)) &&
+				e.Hint == "use the version that made it; nothing was changed", "%+v", e)
+		}
+		b.want(101, "run", "--kind", "pay", "--", "touch", sent)
+		need.Contains(t, b.want(1, "doctor"), made+" version")
 	}
+	_, err := os.Stat(sent)
+	need.That(t, errors.Is(err, fs.ErrNotExist), "it is sent: %v", err)
+	execSQL(t, b.ledger, fmt.Sprint("PRAGMA user_version = ", schema))
+	b.want(0, "confirm", at, "--reason", "the former program is back") // with what it left
 }
 
 func TestACopyIsOnlyLookedAtUntilItIsAdopted(t *testing.T) {
