@@ -399,7 +399,7 @@ type Event struct {
 	Outage      string          `json:"outage,omitzero"` // that it is about
 	Run         string          `json:"run,omitzero"`    // that it is about
 	At          time.Time       `json:"at,omitzero"`
-	Verb        string          `json:"verb,omitzero"` // begin, settle, expire, read, confirm, deny, allow, void, retry, abandon, ack, park, undo, note, late, wait, tree, hold, release, adopt, clock, redact, run, run_over, left_out, and those of an OutageChange
+	Verb        string          `json:"verb,omitzero"` // begin, settle, expire, read, confirm, deny, allow, void, retry, abandon, ack, park, undo, note, late, wait, tree, hold, release, adopt, standby, clock, redact, run, run_over, left_out, and those of an OutageChange
 	Actor       Actor           `json:"actor,omitzero"`
 	Reason      string          `json:"reason,omitzero"`
 	From        State           `json:"from,omitzero"`

@@ -106,7 +106,7 @@ func replicated(t *testing.T, way func(standby string) string) (primary, standby
 	need.OK(t, primary.Exec("postgres", "CREATE DATABASE ledger"))
 	relay, by := pgtest.Through(t, primary.URL("postgres"))
 	standby = pgtest.Start(t, pgtest.Options{From: primary, By: by})
-	need.OK(t, need.Get(need.Get(open.At(primary.URL("ledger")))(t).Make(t.Context(), open.Options{}))(t).Close())
+	need.OK(t, need.Get(need.Get(open.At(primary.URL("ledger")))(t).Make(t.Context(), open.Options{AsyncStandby: "what it loses is what is tried"}))(t).Close())
 	u := need.Get(url.Parse(way(standby.URL("ledger"))))(t)
 	return primary, standby, relay, strings.Replace(primary.URL("ledger"), "/ledger", ","+u.Host+"/ledger", 1) + "&target_session_attrs=read-write"
 }

@@ -28,6 +28,7 @@ type Engine struct {
 	clock      ledger.Moment  // that the clocks are compared with
 	after      follower       // of the history
 	notify     notifying      // who was told
+	standbys   time.Time      // when it is asked for them next
 
 	settleWithin time.Duration // how long an outcome is tried to be written down; tests shorten it
 }

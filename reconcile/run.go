@@ -106,6 +106,28 @@ func (e *Engine) passes(ctx context.Context, once bool, ended func(ReadResult, e
 	return nil
 }
 
+// standbysEvery is how often the ledger's server is asked for a standby that forgets.
+const standbysEvery = time.Hour
+
+// Replicated is a ledger on a server that may have standbys. The finding is empty where none follows.
+type Replicated interface {
+	Standbys(ctx context.Context) (ledger.Finding, error)
+}
+
+// askStandbys says where a standby that could be promoted lacks what was acknowledged.
+func (e *Engine) askStandbys(ctx context.Context) {
+	server, is := e.o.Store.(Replicated)
+	if now := time.Now(); is && !now.Before(e.standbys) {
+		f, err := server.Standbys(ctx)
+		if err != nil { // asked again with the next pass
+			return
+		}
+		if e.standbys = now.Add(standbysEvery); f.Level == ledger.LevelFail {
+			e.logf("%s: %s", f.Found, f.Do)
+		}
+	}
+}
+
 // pass does all that is due: it begins the checks that there is room for, of what was due by
 // then, and tells when each ends. more reports that there is more to do at once.
 func (e *Engine) pass(ctx context.Context, by time.Time, ended func(ReadResult, error)) (begun int, more bool, err error) {
@@ -124,6 +146,9 @@ func (e *Engine) pass(ctx context.Context, by time.Time, ended func(ReadResult, 
 		if begun, more, err = e.startChecks(ctx, by, ended); err != nil {
 			return begun, false, err
 		}
+	}
+	if e.leads(ledger.LeadLedger) {
+		e.askStandbys(ctx)
 	}
 	unpriced, err := e.keepUp(ctx)
 	return begun, more || unpriced || expired == batch, cmp.Or(err, refused) // what is priced may be due at once

@@ -50,6 +50,11 @@ func (s server) Roles(ctx context.Context, o Options) error {
 	return s.with(ctx, o, func(store *postgres.Store) error { return store.MakeRoles(ctx) })
 }
 
+// AcceptStandby has a person say why a standby that forgets what was acknowledged does no harm.
+func (s server) AcceptStandby(ctx context.Context, o Options) error {
+	return s.with(ctx, o, func(store *postgres.Store) error { return store.AcceptStandby(ctx) })
+}
+
 func (s server) Adopt(ctx context.Context, o Options) error {
 	return s.with(ctx, o, func(store *postgres.Store) error { return store.Adopt(ctx, o.Actor, o.At) })
 }

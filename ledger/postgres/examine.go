@@ -14,7 +14,7 @@ const examineQuery = `
 	SELECT current_setting('server_version'), pg_is_in_recovery(), current_setting('fsync'), current_setting('full_page_writes'),
 	       CASE WHEN (SELECT source FROM pg_settings WHERE name = 'synchronous_commit') IN ('database', 'user', 'database user') THEN '' ELSE current_setting('synchronous_commit') END,
 	       current_setting('synchronous_standby_names'),
-	       coalesce((SELECT count(*) FROM pg_stat_replication), 0),
+	       EXISTS (SELECT FROM pg_stat_replication),
 	       coalesce((SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()), false),
 	       coalesce(host(inet_server_addr()), ''),
 	       (extract(epoch FROM clock_timestamp()) * 1000)::bigint`
@@ -48,16 +48,20 @@ func (s *handle) Examine(ctx context.Context) (found []ledger.Finding) {
 		found = append(found, ledger.Finding{Check: check, Level: level, Found: text, Do: do})
 	}
 	var version, fsync, pages, commits, names, address string
-	var standby, tls bool
-	var followers, now int64
+	var standby, follows, tls bool
+	var now int64
 	began := time.Now()
 	err := database{s}.View(ctx, func(tx store.Tx) error {
-		return store.One(tx, []any{&version, &standby, &fsync, &pages, &commits, &names, &followers, &tls, &address, &now}, examineQuery)
+		return store.One(tx, []any{&version, &standby, &fsync, &pages, &commits, &names, &follows, &tls, &address, &now}, examineQuery)
 	})
 	if err != nil {
 		return append(found, ledger.Finding{Check: "server", Level: ledger.LevelFail, Err: err})
 	}
 	took := time.Since(began)
+	standbys, err := s.Standbys(ctx)
+	if err != nil {
+		return append(found, ledger.Finding{Check: "commits", Level: ledger.LevelFail, Err: err})
+	}
 	role := "the primary"
 	if standby {
 		role = "a standby, which can only be looked at"
@@ -75,16 +79,12 @@ func (s *handle) Examine(ctx context.Context) (found []ledger.Finding) {
 	case standby: // nothing is committed here
 	case commits == "off":
 		say("commits", ledger.LevelFail, "synchronous_commit is off: what is acknowledged is lost with the server", "set synchronous_commit = on")
-	case names == "" && followers == 0:
-		say("commits", ledger.LevelWarn, "durable on this server only: it has no standby", "keep a backup, or add a standby with synchronous_standby_names")
-	case names == "":
-		say("commits", ledger.LevelWarn, "a standby follows later: one that is promoted may have lost the last intents", "set synchronous_standby_names")
-	case commits == "local":
-		say("commits", ledger.LevelWarn, "synchronous_commit is local: no standby is waited for", "set synchronous_commit = on")
-	case followers == 0:
+	case names != "" && commits != "local" && !follows:
 		say("commits", ledger.LevelFail, "a commit waits for a standby ("+names+"), and none is connected: nothing is recorded", "bring a standby back, or name two: synchronous_standby_names = 'ANY 1 (a, b)'")
+	case standbys.Level == "":
+		say("commits", ledger.LevelWarn, "durable on this server only: it has no standby", "keep a backup, or add a standby with synchronous_standby_names")
 	default:
-		say("commits", ledger.LevelOK, "durable on a standby, too, before they are acknowledged", "")
+		found = append(found, standbys)
 	}
 	if apart := time.UnixMilli(now).Sub(began.Add(took / 2)); apart.Abs() > clockApart+took {
 		say("clocks", ledger.LevelWarn, fmt.Sprintf("the database's clock, which counts, is %s from this host's", apart.Round(time.Millisecond)), "set this host's clock: ages on its screens are wrong")

@@ -100,12 +100,12 @@ func failover(t *testing.T) *replicated {
 	t.Helper()
 	primary := pgtest.Start(t, pgtest.Options{Durable: true, Settings: map[string]string{"synchronous_commit": "on"}})
 	need.OK(t, primary.Exec("postgres", "CREATE DATABASE ledger"))
+	s := need.Get(Create(ctx, primary.URL("ledger"), Options{}))(t)
 	relay, by := pgtest.Through(t, primary.URL("postgres"))
 	w := &replicated{downstream: downstream{sent: map[string]int{}}}
 	w.near = pgtest.Start(t, pgtest.Options{From: primary, Durable: true, Settings: map[string]string{"cluster_name": "near"}})
 	w.far = pgtest.Start(t, pgtest.Options{From: primary, By: by, Settings: map[string]string{"cluster_name": "far"}})
 	primary.Set(t, "synchronous_standby_names", "near")
-	s := need.Get(Create(ctx, primary.URL("ledger"), Options{}))(t)
 	hosts := strings.Replace(primary.URL("ledger"), "/ledger", fmt.Sprintf(",127.0.0.1:%d/ledger", w.far.Port), 1)
 	commits(t, s, ledger.LevelOK, "durable on a standby")
 	w.recorder = record.New(opened(t, with(hosts, "target_session_attrs=read-write"), Options{}), nil, record.Options{})

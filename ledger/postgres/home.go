@@ -48,7 +48,8 @@ func whereItIs(t *tx) (home string, elsewhere bool, err error) {
 
 // Adopt says that a person has looked at what may be missing since the database failed
 // over or was restored: the ledger is at home there from now on, under a new id. It does
-// nothing where that is so already. Errors: *Error for one who does not own the ledger.
+// nothing where that is so already. Errors: *Error for one who does not own the ledger, ledger.Trouble for a server with
+// a standby that forgets what was acknowledged.
 func (s *Store) Adopt(ctx context.Context, actor ledger.Actor, at string) error {
 	i, err := s.Info(ctx)
 	if err != nil {
@@ -82,6 +83,9 @@ func (s *Store) Adopt(ctx context.Context, actor ledger.Actor, at string) error 
 			err = errors.Join(
 				store.SetMeta(t, metaHome, home),
 				store.SetMeta(t, metaHomes, strings.TrimSpace(fmt.Sprint(meta[metaHomes], " ", home, "@", t.Moment().Wall.UnixMilli()))))
+		}
+		if err = errors.Join(err, store.SetMeta(t, metaStandby, "")); err == nil {
+			err = t.refuseForgetting(s.opts)
 		}
 		return errors.Join(err,
 			store.Adoption{Actor: actor, Why: "adopted here: " + why, Newest: at}.Write(t))

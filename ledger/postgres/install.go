@@ -80,8 +80,8 @@ func (s *handle) absent(ctx context.Context, missing *ledger.MissingError) error
 	return &Error{Foreign, s.address.shown, "it has no table meta", "", nil}
 }
 
-// install makes the ledger where there is none, in one transaction, one process at a time.
-// It is done again where its COMMIT got no answer: what is there is found then.
+// install makes the ledger where there is none, in one transaction, one process at a time. A server with a
+// standby that forgets what was acknowledged is refused. It is done again where its COMMIT got no answer: what is there is found then.
 func (s *handle) install(ctx context.Context) error {
 	return database{s}.change(ctx, beginAnew, func(t *tx) error {
 		there, err := t.alone()
@@ -97,7 +97,10 @@ func (s *handle) install(ctx context.Context) error {
 				return err
 			}
 		}
-		return t.script(`INSERT INTO indoubt.meta VALUES ('` + metaHome + `', indoubt.home()), ('` + metaHomes + `', indoubt.home() || '@` + now + `')`)
+		if err := t.script(`INSERT INTO indoubt.meta VALUES ('` + metaHome + `', indoubt.home()), ('` + metaHomes + `', indoubt.home() || '@` + now + `')`); err != nil {
+			return err
+		}
+		return t.refuseForgetting(s.opts)
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -99,4 +100,92 @@ func TestAStandbyIsFollowed(t *testing.T) {
 	if i, err = writer.Info(ctx); err != nil || i.Promoted || i.ReadOnly {
 		t.Errorf("opened anew: %+v %v", i, err)
 	}
+}
+
+// A standby that no commit waits for keeps a ledger from being made and from being adopted, until a person says why it
+// does no harm. That lasts until the next adoption.
+func TestI13_AStandbyThatForgets(t *testing.T) {
+	c := pgtest.Start(t, pgtest.Options{Durable: true})
+	need.OK(t, c.Exec("postgres", "CREATE DATABASE ledger"))
+	second := pgtest.Start(t, pgtest.Options{From: c, Settings: map[string]string{"cluster_name": "second"}})
+	url, vera := c.URL("ledger"), ledger.Actor{Name: "vera", Terminal: true}
+	waits := func(name string) {
+		t.Helper()
+		want := map[string]string{"": "async", "second": "sync"}[name]
+		c.Set(t, "synchronous_standby_names", name)
+		for end := time.Now().Add(amply); psql(t, url, `SELECT sync_state FROM pg_stat_replication WHERE state = 'streaming'`) != want; time.Sleep(20 * time.Millisecond) {
+			need.Must(t, time.Now().Before(end), "it is never %s", want)
+		}
+	}
+	refused := func(err error) {
+		t.Helper()
+		trouble := ledger.Trouble{}
+		need.Must(t, errors.As(err, &trouble) && trouble.Code == "refused" && strings.Contains(trouble.Message, "no commit waits for second"), "%v", err)
+		need.Contains(t, trouble.Do, "--async-standby")
+	}
+	finds := func(s *Store, level, says string) {
+		t.Helper()
+		f := need.Get(s.Standbys(ctx))(t)
+		need.That(t, f.Level == level && strings.Contains(f.Found, says), "%+v, want %s: %s", f, level, says)
+		commits(t, s, level, says)
+	}
+	events := func() string {
+		return psql(t, url, `SELECT concat_ws(' ', actor, reason) FROM indoubt.ev WHERE verb = 'standby' ORDER BY seq`)
+	}
+	waits("")
+	_, err := Create(ctx, url, Options{})
+	refused(err)
+	need.Equal(t, psql(t, url, `SELECT to_regnamespace('indoubt') IS NULL`), "t", "nothing is made")
+
+	waits("second")
+	s := need.Get(Create(ctx, url, Options{AsyncStandby: "never promoted", Actor: vera}))(t)
+	defer s.Close()
+	need.OK(t, s.MakeRoles(ctx))
+	psql(t, url, `CREATE ROLE eng LOGIN IN ROLE indoubt_engine`)
+	engine := opened(t, pgtest.As(url, "eng"), Options{To: Check})
+	finds(s, ledger.LevelOK, "durable on a standby")
+	finds(engine, ledger.LevelOK, "vera said on")
+	waits("")
+	finds(s, ledger.LevelOK, "of second vera said on")
+	need.OK(t, s.AcceptStandby(ctx)) // the same again
+	need.Equal(t, events(), "vera never promoted", "it is said once")
+
+	// Who may not see whether a commit waits is told so.
+	psql(t, url, `DELETE FROM indoubt.meta WHERE name = 'standby_accepted'`)
+	finds(engine, ledger.LevelFail, "no commit waits for second")
+	waits("second")
+	finds(engine, ledger.LevelWarn, "cannot tell whether commits wait for second")
+	psql(t, url, `GRANT pg_read_all_stats TO eng`)
+	finds(engine, ledger.LevelOK, "durable on a standby")
+	need.That(t, errors.As(engine.AcceptStandby(ctx), new(*Error)), "an engine's user accepts a standby")
+	psql(t, url, `ALTER DATABASE ledger SET synchronous_commit = local`)
+	s.pool.Load().Reset()
+	finds(s, ledger.LevelFail, "no commit waits for second")
+	psql(t, url, `ALTER DATABASE ledger RESET synchronous_commit`)
+	waits("")
+
+	// Of an adoption the word is wanted anew.
+	elsewhere := func() string {
+		return psql(t, url, `SET session_replication_role = replica; UPDATE indoubt.meta SET value = 'elsewhere' WHERE name = 'home' RETURNING (SELECT value FROM indoubt.meta WHERE name = 'id')`)
+	}
+	silent := opened(t, url, Options{})
+	id := elsewhere()
+	refused(silent.Adopt(ctx, vera, ""))
+	need.Equal(t, need.Get(silent.Info(ctx))(t).ID, id, "it is adopted all the same: id")
+	need.OK(t, s.Adopt(ctx, vera, ""))
+	finds(silent, ledger.LevelOK, "never promoted")
+	elsewhere()
+	refused(silent.Adopt(ctx, vera, ""))
+
+	// What a slot is kept for may come back. A program that copies the log, and the slot that it has, are no standby.
+	need.OK(t, s.Adopt(ctx, vera, ""))
+	psql(t, url, `DELETE FROM indoubt.meta WHERE name = 'standby_accepted'; SELECT pg_create_physical_replication_slot('kept')`)
+	finds(silent, ledger.LevelFail, "second, slot kept")
+	second.Kill()
+	for end := time.Now().Add(amply); psql(t, url, `SELECT count(*) FROM pg_stat_replication`) != "0"; time.Sleep(20 * time.Millisecond) {
+		need.Must(t, time.Now().Before(end), "it goes on")
+	}
+	finds(silent, ledger.LevelFail, "no commit waits for slot kept")
+	psql(t, url, `SELECT pg_drop_replication_slot('kept')`)
+	commits(t, silent, ledger.LevelWarn, "it has no standby")
 }

@@ -23,7 +23,7 @@ func TestI3_APrimaryThatComesBack(t *testing.T) {
 	second := pgtest.Start(t, pgtest.Options{From: first, Durable: true})
 	third := pgtest.Start(t, pgtest.Options{From: second, Durable: true})
 	address := with(strings.Replace(first.URL("ledger"), "/ledger", fmt.Sprintf(",127.0.0.1:%d,127.0.0.1:%d/ledger", second.Port, third.Port), 1), "target_session_attrs=read-write")
-	s := opened(t, address, Options{})
+	s := opened(t, address, Options{AsyncStandby: "the third is waited for by hand"})
 	vera := ledger.Actor{Name: "vera", Terminal: true}
 	reconnect := func() { s.pool.Load().Reset() }
 	begin := func(key string) ledger.BeginAnswer {

@@ -91,7 +91,9 @@ type Options struct {
 	To       string             // what is wanted of a server's ledger: check, decide, or else record
 	State    string             // the directory where this account keeps what it knows of ledgers; none when empty
 	Anew     bool               // make a ledger in a file also where one was before
-	Group    string             // share a new ledger in a file with this group, by name or number
+	// AsyncStandby is why a server's ledger that is made or adopted may have a standby which lacks what was acknowledged.
+	AsyncStandby string
+	Group        string // share a new ledger in a file with this group, by name or number
 }
 
 // Store is a ledger in a database.

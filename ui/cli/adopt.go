@@ -11,15 +11,20 @@ import (
 	"github.com/spf13/cobra"
 
 	"indoubt/ledger"
+	"indoubt/reconcile"
 	"indoubt/ui/safe"
 	"indoubt/ui/ticket"
 )
 
+type adoptFlags struct {
+	dryRun, yes      bool
+	at, asyncStandby string
+}
+
 type adoptCommand struct{ *app }
 
 func newAdoptCommand(a *app) *cobra.Command {
-	var dryRun, yes bool
-	var newest string
+	var flags adoptFlags
 	cmd := &cobra.Command{
 		Use: "adopt", GroupID: groupCare,
 		Short: "Make a copied or moved ledger a ledger of its own; go on after a failover",
@@ -33,7 +38,7 @@ it, then release them.
 A ledger in PostgreSQL notices that its database failed over or was restored: the
 newest history may be missing, and nothing is begun or allowed until its owner adopts it.
 Who remembers a change that the ledger lacks (a snapshot was put back) has begins held
-until then.
+until then. A server with a standby that no commit waits for is refused: see indoubt init.
 
 For a move with nothing lost, hold begins first: "indoubt hold --all --begins" names the
 newest event once nothing is in flight. Where that event is in the ledger and no attempt
@@ -41,76 +46,84 @@ began after it, --at adopts it as it is, and only that hold is left to release.`
 		Example: "  indoubt adopt\n  indoubt adopt --at 019f9c2e-7a31-7cc2-9a0f-4b1d2f6a7c11",
 		Args:    maxArgs(0), ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx := cmd.Context()
-			if err := a.mayChange("adopt"); err != nil && !dryRun {
-				return err
-			}
-			s, err := a.ledgerFor(ctx, toLook)
-			if err != nil {
-				return err
-			}
-			info, infoErr := s.Info(ctx)
-			lost, err := lostSince(ctx, s, a.clock())
-			if err = cmp.Or(infoErr, err); err != nil {
-				return err
-			}
-			name := short(a.ledgerName())
-			held := []string{lost, "begins are held until you have looked: " + ledger.HoldScope("all").Release()}
-			if newest != "" {
-				lost = "Nothing that was sent is missing, if event " + newest + " is in it and no attempt began after that"
-				held = []string{"Nothing that was sent is missing"}
-			}
-			why, ask, done := info.Copied, "Does nothing write to the original any more?", " is a ledger of its own now"
-			if failed := info.Failover.String(); info.Lacks != "" || !info.Failover.At.IsZero() {
-				why, ask, done = cmp.Or(why, info.Lacks, failed), "Did you look at the other sides for what was sent last?", " goes on"
-			}
-			if why == "" {
-				return a.done(effectNoop, ledgerJSON(info), func(w *safe.Writer) { w.Println(name + " is at home, there is nothing to adopt") })
-			}
-			if dryRun {
-				return a.done(effectWouldUpdate, ledgerJSON(info), func(w *safe.Writer) {
-					w.Println("would adopt " + name + ": " + why + ". " + lost)
-				})
-			}
-			if !yes {
-				if !a.terminal() {
-					return usage("without a terminal, adopt needs --yes", "first look: "+ask+" "+lost)
-				}
-				a.errOut.Println(name + ": " + why + ". " + lost)
-				if !a.confirmYes(ask) {
-					return &failure{Code: "no_person", Message: "nothing was changed"}
-				}
-			}
-			if info, err = (adoptCommand{a}).adopt(ctx, newest); err != nil {
-				return err
-			}
-			return a.done(effectUpdated, ledgerJSON(info), func(w *safe.Writer) {
-				held[0] = name + done + ". " + held[0]
-				for _, line := range held {
-					w.Println(line)
-				}
-			})
+			return adoptCommand{a}.run(cmd.Context(), flags)
 		},
 	}
-	cmd.Flags().StringVar(&newest, "at", "", "the change of the newest event when begins were held: nothing that was sent is missing")
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "say what would happen and change nothing")
-	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	f := cmd.Flags()
+	f.StringVar(&flags.at, "at", "", "the change of the newest event when begins were held: nothing that was sent is missing")
+	f.StringVar(&flags.asyncStandby, asyncStandby, "", asyncStandbyHelp)
+	f.BoolVar(&flags.dryRun, "dry-run", false, "say what would happen and change nothing")
+	f.BoolVarP(&flags.yes, "yes", "y", false, "do not ask")
 	return cmd
 }
 
+func (c adoptCommand) run(ctx context.Context, flags adoptFlags) error {
+	if err := c.mayChange("adopt"); err != nil && !flags.dryRun {
+		return err
+	}
+	s, err := c.ledgerFor(ctx, toLook)
+	if err != nil {
+		return err
+	}
+	info, infoErr := s.Info(ctx)
+	lost, err := lostSince(ctx, s, c.clock())
+	if err = cmp.Or(infoErr, err); err != nil {
+		return err
+	}
+	name := short(c.ledgerName())
+	held := []string{lost, "begins are held until you have looked: " + ledger.HoldScope("all").Release()}
+	if flags.at != "" {
+		lost = "Nothing that was sent is missing, if event " + flags.at + " is in it and no attempt began after that"
+		held = []string{"Nothing that was sent is missing"}
+	}
+	why, ask, done := info.Copied, "Does nothing write to the original any more?", " is a ledger of its own now"
+	if failed := info.Failover.String(); info.Lacks != "" || !info.Failover.At.IsZero() {
+		why, ask, done = cmp.Or(why, info.Lacks, failed), "Did you look at the other sides for what was sent last?", " goes on"
+	}
+	switch _, server := s.(reconcile.Replicated); {
+	case flags.asyncStandby != "" && !server:
+		return noStandby()
+	case why == "" && flags.asyncStandby != "":
+		return usage(name+" is at home, there is nothing to adopt", "say it of a ledger that goes on: indoubt init --"+asyncStandby)
+	case why == "":
+		return c.done(effectNoop, ledgerJSON(info), func(w *safe.Writer) { w.Println(name + " is at home, there is nothing to adopt") })
+	case flags.dryRun:
+		return c.done(effectWouldUpdate, ledgerJSON(info), func(w *safe.Writer) {
+			w.Println("would adopt " + name + ": " + why + ". " + lost)
+		})
+	case flags.yes:
+	case !c.terminal():
+		return usage("without a terminal, adopt needs --yes", "first look: "+ask+" "+lost)
+	default:
+		c.errOut.Println(name + ": " + why + ". " + lost)
+		if !c.confirmYes(ask) {
+			return &failure{Code: "no_person", Message: "nothing was changed"}
+		}
+	}
+	if info, err = c.adopt(ctx, flags); err != nil {
+		return err
+	}
+	return c.done(effectUpdated, ledgerJSON(info), func(w *safe.Writer) {
+		held[0] = name + done + ". " + held[0]
+		for _, line := range held {
+			w.Println(line)
+		}
+	})
+}
+
 // adopt makes the ledger the one that acts, and says how it is then.
-func (a adoptCommand) adopt(ctx context.Context, newest string) (info ledger.Info, err error) {
-	a.close()
-	at, err := a.place()
+func (c adoptCommand) adopt(ctx context.Context, flags adoptFlags) (info ledger.Info, err error) {
+	c.close()
+	at, err := c.place()
 	if err != nil {
 		return info, err
 	}
-	o := a.ledgerOptions()
-	o.At = newest
+	o := c.ledgerOptions()
+	o.At, o.AsyncStandby = flags.at, flags.asyncStandby
 	if err := at.Adopt(ctx, o); err != nil {
 		return info, err
 	}
-	s, err := a.ledgerFor(ctx, toLook)
+	s, err := c.ledgerFor(ctx, toLook)
 	if err != nil {
 		return info, err
 	}

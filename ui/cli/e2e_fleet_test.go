@@ -87,3 +87,47 @@ func TestE2E_WhatTheOwnerOfALedgerMay(t *testing.T) {
 	f.says(0, "", f.as("op", "second")+"indoubt list")
 	f.says(1, "owns the ledger", f.as("op", "second")+"indoubt copy \"$INDOUBT_LEDGER\" '"+f.ledger("op", "third")+"'")
 }
+
+// A server with a standby that no commit waits for keeps a ledger from being made, until a person says why it does no
+// harm. Doctor fails, and the engine says so.
+func TestE2E_AStandbyThatForgets(t *testing.T) {
+	need.Program(t, "psql")
+	c := pgtest.Start(t, pgtest.Options{Durable: true})
+	need.OK(t, c.Exec("postgres", "CREATE DATABASE ledger"))
+	pgtest.Start(t, pgtest.Options{From: c, Settings: map[string]string{"cluster_name": "second"}})
+	s := bareSite(t)
+	s.ledger = c.URL("ledger")
+	s.env = append(s.env, "INDOUBT_LEDGER="+s.ledger, "INDOUBT_POLICY=")
+	asks := func(sql string) string {
+		return strings.TrimSpace(need.Get(pgtest.Psql(t, s.ledger, sql))(t))
+	}
+	waits := func(standby, is string) {
+		t.Helper()
+		c.Set(t, "synchronous_standby_names", standby)
+		s.eventually("it is "+is, func() bool { return asks("SELECT sync_state FROM pg_stat_replication WHERE state = 'streaming'") == is })
+	}
+	waits("", "async")
+	need.Contains(t, s.must(5, "init").Err, "no commit waits for second: a standby that is promoted forgets what was acknowledged", "indoubt init --async-standby REASON")
+	s.must(3, "list")
+	s.must(2, "init", "--async-standby", "why", "--ledger", filepath.Join(s.dir, "file.db"))
+	waits("second", "sync")
+	s.must(0, "init")
+	need.Contains(t, s.must(0, "doctor").Out, "commits      durable on a standby")
+	waits("", "async")
+	need.Contains(t, s.must(1, "doctor").Out, "fail  commits      no commit waits for second", "--async-standby REASON")
+	engine := s.start("engine")
+	s.eventually("the ledger is led", func() bool { return asks("SELECT count(*) FROM indoubt.lead") == "1" })
+	need.OK(t, engine.cmd.Process.Signal(os.Interrupt))
+	need.Contains(t, engine.finish().Err, "no commit waits for second")
+
+	s.must(5, "init")
+	need.Contains(t, s.must(0, "init", "--async-standby", "for reports only").Out, "noted why a standby")
+	s.must(0, "init")
+	need.Contains(t, s.must(0, "doctor").Out, "ok    commits      of second maya said on", "for reports only")
+	need.Contains(t, s.must(0, "log").Out, "for reports only")
+	need.Contains(t, s.must(2, "adopt", "--yes", "--async-standby", "why").Err, "indoubt init --async-standby")
+	asks("SET session_replication_role = replica; UPDATE indoubt.meta SET value = 'elsewhere' WHERE name = 'home'")
+	need.Contains(t, s.must(5, "adopt", "--yes").Err, "no commit waits for second")
+	s.must(0, "adopt", "--yes", "--async-standby", "still for reports only")
+	need.Contains(t, s.must(0, "doctor").Out, "still for reports only")
+}

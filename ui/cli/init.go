@@ -12,6 +12,7 @@ import (
 	"indoubt/ledger"
 	"indoubt/ledger/open"
 	"indoubt/policy"
+	"indoubt/reconcile"
 	"indoubt/ui/safe"
 )
 
@@ -20,6 +21,7 @@ type initFlags struct {
 	dryRun, anew bool
 	roles        bool
 	group        string
+	asyncStandby string
 }
 
 type initCommand struct{ *app }
@@ -39,6 +41,10 @@ and 2770 of a directory that is made for it); members of the group record there,
 With --roles, also for a ledger that exists, PostgreSQL enforces who records, checks,
 decides and looks: GRANT indoubt_writer TO ci.
 
+A server with a standby that no commit waits for is refused: one that is promoted forgets
+what was acknowledged. --async-standby says why it will not be, or why the loss is accepted,
+also for a ledger that exists; the history keeps it, and the next adopt asks again.
+
 INDOUBT_DIGEST_KEY_FILE names the file with the key of the digests that stand for
 secrets; it is made where it is missing and the ledger has no key yet. Recorders on a
 server's ledger need it. A ledger in a file else keeps its own beside it.`,
@@ -57,7 +63,22 @@ server's ledger need it. A ledger in a file else keeps its own beside it.`,
 	f.BoolVar(&flags.anew, "anew", false, "also where a ledger was that is gone for good")
 	f.StringVar(&flags.group, "group", "", "share it with a group: its members may record, too")
 	f.BoolVar(&flags.roles, "roles", false, "on a server, make the roles indoubt_reader, _writer, _operator and _engine")
+	f.StringVar(&flags.asyncStandby, asyncStandby, "", asyncStandbyHelp)
 	return cmd
+}
+
+const (
+	asyncStandby     = "async-standby"
+	asyncStandbyHelp = "why a standby that no commit waits for will not be promoted, or its loss is accepted"
+)
+
+func noStandby() error {
+	return usage("--"+asyncStandby+" is for a ledger in PostgreSQL", "leave it out: a file has no standby")
+}
+
+// replicated is a place whose server may have standbys.
+type replicated interface {
+	AcceptStandby(ctx context.Context, o open.Options) error
 }
 
 // roled is a place whose database enforces who may do what.
@@ -74,6 +95,8 @@ func (c initCommand) init(ctx context.Context, flags initFlags) error {
 		return err
 	} else if _, ok := at.(roled); flags.roles && !ok {
 		return usage("--roles is for a ledger in PostgreSQL", "share a file with a group: --group NAME")
+	} else if _, ok := at.(replicated); flags.asyncStandby != "" && !ok {
+		return noStandby()
 	} else if flags.roles && flags.group != "" {
 		return usage("--group is for a ledger in a file", "leave it out: roles share this one")
 	}
@@ -98,7 +121,7 @@ func (c initCommand) init(ctx context.Context, flags initFlags) error {
 		return c.done(effectWouldCreate, map[string]any{"path": at.String()}, func(w *safe.Writer) { w.Println("would make a ledger at " + name) })
 	}
 	o := c.ledgerOptions()
-	o.Anew, o.Group = flags.anew, strings.TrimSpace(flags.group)
+	o.Anew, o.Group, o.AsyncStandby = flags.anew, strings.TrimSpace(flags.group), flags.asyncStandby
 	if s, err = at.Make(ctx, o); err != nil {
 		return err
 	}
@@ -149,7 +172,11 @@ func (c initCommand) again(ctx context.Context, s ledger.Store, flags initFlags)
 	if err != nil {
 		return err
 	}
-	did := []string{given}
+	standby, err := c.standby(ctx, at, s, flags)
+	if err != nil {
+		return err
+	}
+	did := []string{given, standby}
 	if flags.roles {
 		did = append(did, tense(flags.dryRun, "make", "made")+" the roles of "+name)
 		if !flags.dryRun {
@@ -181,6 +208,24 @@ func (c initCommand) again(ctx context.Context, s ledger.Store, flags initFlags)
 			w.Println(line)
 		}
 	})
+}
+
+// standby refuses a ledger with a standby that forgets what was acknowledged, until a person says why that does no
+// harm. It says that it is noted.
+func (c initCommand) standby(ctx context.Context, at open.Place, s ledger.Store, flags initFlags) (said string, err error) {
+	if o := c.ledgerOptions(); strings.TrimSpace(flags.asyncStandby) != "" {
+		if o.AsyncStandby = flags.asyncStandby; !flags.dryRun {
+			err = at.(replicated).AcceptStandby(ctx, o)
+		}
+		return tense(flags.dryRun, "note", "noted") + " why a standby that no commit waits for does no harm", err
+	}
+	if server, ok := s.(reconcile.Replicated); ok {
+		var f ledger.Finding
+		if f, err = server.Standbys(ctx); f.Level == ledger.LevelFail {
+			err = ledger.Trouble{Code: "refused", Message: f.Found, Do: f.Do}
+		}
+	}
+	return "", err
 }
 
 func tense(dryRun bool, would, was string) string {

@@ -52,7 +52,7 @@ func TestLogOfAnOutage(t *testing.T) {
 	}
 	page := string(need.Get(os.ReadFile("../../ledger/README.md"))(t))
 	for _, verb := range []string{"begin", "settle", "expire", "late", "read", "confirm", "deny", "allow", "void", "retry", "wait", "tree", "abandon", "ack",
-		"park", "undo", "note", "hold", "release", "adopt", "failover", "clock", "home", ledger.NoticeTold, ledger.PolicyApplied, "run",
+		"park", "undo", "note", "hold", "release", "adopt", "standby", "failover", "clock", "home", ledger.NoticeTold, ledger.PolicyApplied, "run",
 		ledger.VerbRunOver, "left_out", "set", "redact", ledger.OutageOpened, ledger.OutageOver, ledger.OutageNoted, ledger.OutageTaken} {
 		need.Contains(t, page, "`"+verb+"`")
 	}

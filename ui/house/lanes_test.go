@@ -28,7 +28,7 @@ type lane struct {
 
 var lanes = map[string]lane{
 	"ledger/open":             {4, 0, 0},
-	"ledger/postgres":         {56, 0, 0},
+	"ledger/postgres":         {57, 0, 0},
 	"ledger/postgres/pgtest":  {2, 0, 0},
 	"ledger/record/command":   {17, 26, 0},
 	"ledger/record/httpproxy": {1, 0, 0},
@@ -40,7 +40,7 @@ var lanes = map[string]lane{
 	"reconcile":               {6, 3, 0},
 	"reconcile/connect":       {10, 2, 3},
 	"reconcile/drill":         {1, 1, 0},
-	"ui/cli":                  {79, 166, 0},
+	"ui/cli":                  {80, 166, 0},
 	"ui/console/feed":         {1, 0, 0},
 	"ui/house":                {0, 2, 0},
 }

@@ -67,7 +67,7 @@ var long = map[string]int{
 	"policy/mapping":          8,
 	"reconcile":               10,
 	"reconcile/drill":         6,
-	"ui/cli":                  115,
+	"ui/cli":                  114,
 	"ui/clients":              1,
 	"ui/console":              41,
 	"ui/console/ask":          1,

@@ -273,6 +273,8 @@ func (t Ticket) eventEntry(e ledger.Event) (Entry, bool) {
 		en.What = say("policy %d put in force%s", e.Version, quoted)
 	case "adopt":
 		en.What = say("made this copy a ledger of its own%s", quoted)
+	case "standby":
+		en.What = say("a standby that no commit waits for is accepted%s", quoted)
 	case "failover":
 		en.What, en.Grave = safe.Of(e.Reason), true
 	default: // begin, settle, retry, read, late: told by attempts and checks
