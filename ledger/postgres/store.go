@@ -113,6 +113,9 @@ func (s *Store) Info(ctx context.Context) (i ledger.Info, err error) {
 	if err == nil {
 		i.Cursor, err = s.here(ctx)
 	}
+	if err == nil && i.Lacks == "" && i.Failover.At.IsZero() { // held for no one yet
+		i.Lacks, err = store.Lacking(s.Lacks(ctx))
+	}
 	if !noted && s.Writable() == nil {
 		s.note()
 	}

@@ -91,12 +91,12 @@ func Adopt(ctx context.Context, path string, o Options) error {
 	if err != nil {
 		return fmt.Errorf("look at the ledger's file: %w", err)
 	}
+	info, err := s.Info(ctx)
+	why := cmp.Or(s.copied, info.Lacks)
+	if err != nil || why == "" {
+		return err
+	}
 	return s.writer.do(ctx, func(tx store.Tx) error {
-		info, err := store.Describe(tx)
-		why := cmp.Or(s.copied, info.Lacks)
-		if err != nil || why == "" {
-			return err
-		}
 		if err := setHome(tx, h); err != nil {
 			return err
 		}

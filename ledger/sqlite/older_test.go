@@ -48,7 +48,11 @@ func TestI13_AnOlderStateInTheSameFileBeginsNothing(t *testing.T) {
 	put(t, path, older)
 	r := need.Get(Open(ctx, path, Options{ReadOnly: true, State: o.State}))(t)
 	need.That(t, errors.Is(r.Lacks(ctx), ledger.ErrFailover), "who only looks is not told")
+	need.That(t, strings.Contains(need.Get(r.Info(ctx))(t).Lacks, "older state"), "who only looks is not told by Info")
 	need.OK(t, r.Close())
+	need.OK(t, Adopt(ctx, path, Options{Actor: ann, State: o.State}))
+	need.Equal(t, begins(Options{}).Answer, ledger.AnswerHeld, "it is adopted before anyone has begun")
+	put(t, path, older)
 	need.Equal(t, begins(Options{}).Answer, ledger.AnswerBegun, "an account that knows of nothing")
 	put(t, path, older)
 	for _, who := range []Options{o, {}} {

@@ -200,6 +200,15 @@ func unlacked(tx Tx, scope ledger.HoldScope) error {
 	return (&newest{of: d.Lacks.Ledger}).asks(tx, d.Lacks.known)
 }
 
+// Lacking is what a ledger lacks by an error of Lacks; other errors stay.
+func Lacking(err error) (string, error) {
+	var l *lacking
+	if errors.As(err, &l) {
+		return l.reason(), nil
+	}
+	return "", err
+}
+
 // Lacks says what the ledger lacks of what this account knows, nil where it is whole. Errors: *lacking.
 func (s *Store) Lacks(ctx context.Context) error {
 	return s.db.View(ctx, func(tx Tx) error { return s.newest.asks(tx, s.newest.get()) })
