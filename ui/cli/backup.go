@@ -26,9 +26,9 @@ metrics tell its age.
 With --keep, TO is a directory. The copy gets the name LEDGER-TIME.db there, and the
 oldest are removed but for so many. Others' files and ledgers stay.
 
-To restore one: end everything that writes, move ledger.db, ledger.db-wal,
-ledger.db-shm and ledger.db.key away together, put the copy and its key in their
-place, and say "indoubt adopt".`,
+To restore one, move ledger.db, ledger.db-wal, ledger.db-shm and ledger.db.key away
+together, put the copy and its key in their place, and say "indoubt adopt". What is
+sending then goes on, and records what it is told: reconcile/README.md, Restore.`,
 		Example: "  indoubt backup /backup/before-upgrade.db\n  indoubt backup /backup --keep 14",
 		Args:    exactly("the file to copy to"),
 		RunE: func(cmd *cobra.Command, args []string) error {

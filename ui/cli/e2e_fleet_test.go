@@ -15,6 +15,7 @@ import (
 // fleet is a server of its own, and who does there what the page says.
 type fleet struct {
 	*page
+	server *pgtest.Cluster
 	ledger func(user, database string) string
 	here   *strings.Replacer
 }
@@ -23,7 +24,7 @@ func newFleet(t *testing.T) fleet {
 	t.Helper()
 	need.Program(t, "psql")
 	c := pgtest.Start(t, pgtest.Options{})
-	f := fleet{page: newPage(t), ledger: func(user, database string) string { return pgtest.As(c.URL(database), user) }}
+	f := fleet{page: newPage(t), server: c, ledger: func(user, database string) string { return pgtest.As(c.URL(database), user) }}
 	f.here = strings.NewReplacer("postgres://owner@db.example/payments?sslmode=verify-full", f.ledger("owner", "payments"), "postgres://postgres@db.example/postgres", c.URL("postgres"),
 		"/var/lib/indoubt", f.dir, "/etc/indoubt", f.dir)
 	return f

@@ -5,6 +5,8 @@ package cli_test
 import (
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,25 +16,26 @@ import (
 	"testing"
 
 	"indoubt/ledger/need"
+	"indoubt/ledger/postgres/pgtest"
 )
 
 // The page on backups, as it stands: a backup while writers write, a disaster, the
 // restore, and writers that go on. What was acknowledged before the backup is there,
 // and is not done again.
 func TestI10_E2E_ABackupIsRestoredAsThePageSays(t *testing.T) {
-	commands := blocksOn(t, "ledger/README.md", "sh")
-	backUp, restore := commands[len(commands)-1], blocksOn(t, "ledger/README.md", "sh-restore")[0]
+	for way, put := range map[string]func(*restoring) func(){"snapshot": ofASnapshot, "dump": ofADump, "failover": ofAStandby} {
+		t.Run("of a server: "+way, func(t *testing.T) { aServerIsRestored(t, way, put) })
+	}
 	s := newSite(t)
 	s.must(0, "init")
 	backup := filepath.Join(s.dir, "backup")
 	need.OK(t, os.Mkdir(backup, 0o700))
-	asThePageSays := func(block string) string {
+	asThePageSays := func(language string) {
 		t.Helper()
-		cmd := exec.Command("sh", "-ec", strings.ReplaceAll(block, "/backup/", backup+"/"))
+		cmd := exec.Command("sh", "-ec", strings.ReplaceAll(pageBlock(t, "sh-"+language), "/var/backups/indoubt/", backup+"/"))
 		cmd.Env, cmd.Dir = append(s.env, "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH")), s.dir
 		out, err := cmd.CombinedOutput()
-		need.Must(t, err == nil, "%s\n%v\n%s", block, err, out)
-		return string(out)
+		need.That(t, err == nil && asShown(pageBlock(t, "output-"+language), string(out)), "%s: %v\n%s", language, err, out)
 	}
 
 	ran := filepath.Join(s.dir, "ran") // a line for each time that a command ran
@@ -58,7 +61,7 @@ func TestI10_E2E_ABackupIsRestoredAsThePageSays(t *testing.T) {
 	s.eventually("some are written", func() bool { return written.Load() > 5 })
 	var before []string
 	told.Range(func(key, _ any) bool { before = append(before, key.(string)); return true })
-	asThePageSays(backUp)
+	s.must(0, "backup", backup, "--keep", "14")
 	later := written.Load() + 4
 	s.eventually("writers go on", func() bool { return written.Load() > later })
 	over.Store(true)
@@ -68,8 +71,12 @@ func TestI10_E2E_ABackupIsRestoredAsThePageSays(t *testing.T) {
 	if r := s.do("list"); r.Exit == 0 {
 		t.Fatalf("it is no disaster: %s", r.Out)
 	}
-	said := asThePageSays(restore)
-	need.Lacks(t, said, "fail ")
+	asThePageSays("restore")
+	need.Equal(t, write("after"), 105, "a new one in a copy: exit")
+	found := need.Blocks(t, "../../reconcile/README.md", "jsonl")[0]
+	need.OK(t, os.WriteFile(filepath.Join(s.dir, found.Name), []byte(found.Text), 0o600))
+	asThePageSays("adopt")
+	need.Lacks(t, s.must(0, "doctor").Out, "fail ")
 	for _, key := range before {
 		if rows := s.rows(`SELECT state FROM op WHERE name = '` + key + `'`); len(rows) != 1 || rows[0][0] != "committed" {
 			t.Errorf("%s was acknowledged before the backup, and is %v", key, rows)
@@ -78,7 +85,7 @@ func TestI10_E2E_ABackupIsRestoredAsThePageSays(t *testing.T) {
 	}
 	s.must(7, secret...) // the same request, so it has the same digest
 	need.Equal(t, write("after"), 107, "a new one before anyone has looked: exit")
-	s.must(0, "release", "--all", "--reason", "looked")
+	asThePageSays("release")
 	need.Equal(t, write("after"), 0, "writers do not go on: exit")
 	text := need.Get(os.ReadFile(ran))(t)
 	times := map[string]int{}
@@ -114,5 +121,92 @@ func TestI10_E2E_ABackupIsRestoredAsThePageSays(t *testing.T) {
 	s.sound()
 	if _, err := os.Stat(filepath.Join(s.dir, "broken", "ledger.db")); err != nil {
 		t.Errorf("the broken file is not kept: %v", err)
+	}
+}
+
+// restoring is a server's ledger that a person puts back.
+type restoring struct {
+	fleet
+	as  string            // how the commands begin
+	own map[string]string // names of the page, as they are here
+}
+
+// aServerIsRestored: what a server's ledger has forgotten is put back as the page says, and nothing of it is sent again.
+// put prepares a way to put it back, and returns what happens with the disaster.
+func aServerIsRestored(t *testing.T, way string, put func(*restoring) (disaster func())) {
+	need.Program(t, "psql", "pg_dump", "pg_restore", "curl", "awk")
+	r := &restoring{fleet: newFleet(t)}
+	r.as = r.fleet.as("owner", "payments")
+	host := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, q *http.Request) { // whose services are started and stopped
+		if r.server.Stop(); q.URL.Path == "/start" {
+			need.That(t, r.server.Up() == nil, "it does not start")
+		}
+	}))
+	defer host.Close()
+	need.OK(t, os.WriteFile(filepath.Join(r.dir, "bin", "systemctl"), []byte("#!/bin/sh\nexec curl -sSf "+host.URL+"/$1\n"), 0o700))
+	r.own = map[string]string{"/var/lib/postgresql/": r.server.Dir + "/", "/snapshot/": r.server.Dir + "/snapshot/", "/var/backups/indoubt/": r.dir + "/"}
+	r.says(0, "", r.here.Replace(blocksOn(t, "reconcile/README.md", "sh-fleet")[0]))
+	run := func(exit int, key string) {
+		t.Helper()
+		r.says(exit, "", r.as+"indoubt run --kind charge --key "+key+" -- sh -c 'echo "+key+" >> ran'")
+	}
+	r.says(0, "made", r.as+"indoubt init")
+	run(0, "early")
+	disaster := put(r)
+	run(0, "INV-1042")
+	disaster()
+	r.block(way)
+	if way != "snapshot" { // that is adopted without a begin that has noticed
+		run(107, "INV-1042")
+	}
+	found := need.Blocks(t, "../../reconcile/README.md", "jsonl")[0]
+	need.OK(t, os.WriteFile(filepath.Join(r.dir, found.Name), []byte(found.Text), 0o600))
+	r.block("adopt")
+	run(107, "new")
+	r.block("release")
+	for _, key := range []string{"early", "INV-1042", "new"} {
+		r.run(r.as+"indoubt run --kind charge --key "+key+" -- sh -c 'echo "+key+" >> ran'", "sh")
+	}
+	need.Equal(t, string(need.Get(os.ReadFile(filepath.Join(r.dir, "ran")))(t)), "early\nINV-1042\nnew\n", "what ran")
+}
+
+// block runs one of the page, which has to print what the page shows.
+func (r *restoring) block(name string) {
+	r.Helper()
+	text := r.here.Replace(pageBlock(r.T, "sh-"+name))
+	for from, to := range r.own {
+		text = strings.ReplaceAll(text, from, to)
+	}
+	exit, out := r.run(r.as+text, "sh", "-e")
+	need.Must(r, exit == 0 && asShown(pageBlock(r.T, "output-"+name), out), "%s: exit %d\n%s", name, exit, out)
+}
+
+// ofASnapshot has the server's data as it was.
+func ofASnapshot(r *restoring) func() {
+	r.server.Stop()
+	snapshot := r.server.Dir + "/snapshot"
+	need.OK(r, os.Mkdir(snapshot, 0o755))
+	out, err := exec.Command("cp", "-a", r.server.Data(), snapshot).CombinedOutput()
+	need.OK(r, errors.Join(err, r.server.Up()), string(out))
+	return func() {}
+}
+
+// ofADump has what the timer made.
+func ofADump(r *restoring) func() {
+	r.says(0, "", r.as+`pg_dump --format=custom --schema='indoubt*' --file=ledger-20261122T020000Z.dump "$INDOUBT_LEDGER"`)
+	return func() {}
+}
+
+// ofAStandby has one that does not get what comes last.
+func ofAStandby(r *restoring) func() {
+	second := pgtest.Start(r.T, pgtest.Options{From: r.server})
+	second.Stop()
+	one, two := fmt.Sprint("127.0.0.1:", r.server.Port), fmt.Sprint("127.0.0.1:", second.Port)
+	r.as = strings.Replace(r.as, one, one+","+two, 1)
+	r.as = strings.Replace(r.as, "sslmode=disable", "sslmode=disable&target_session_attrs=read-write", 1)
+	r.own["postgres://postgres@db2.example/postgres"] = second.URL("postgres")
+	return func() {
+		r.server.Stop()
+		need.OK(r, second.Up())
 	}
 }

@@ -46,12 +46,15 @@ var notRun = map[string]string{
 	"sh-system": "it needs systemd, docker, accounts or cron",
 	// What needs a PostgreSQL server is run by TestContractInPostgreSQL and TestE2E_ALedgerInPostgreSQL.
 	"sh-postgres": "a server", "sql-postgres": "a server",
-	"sh-fleet":   "a server: TestE2E_OneLedgerForAFleet",
-	"sql":        "TestContractInGo runs it",
-	"sh-agent":   "it rewrites a client's files: TestThePagePutsAnAgentBehindIndoubt",
-	"sh-restore": "it replaces the ledger: TestI10_E2E_ABackupIsRestoredAsThePageSays",
-	"go":         "the examples of ledger/record compile",
-	"json":       "TestPageConfiguresMCP, or it shows a form", "ini": "TestTheUnitsOfSystemd", "filter": "TestThePageNamesEveryFilter",
+	"sh-fleet": "a server: TestE2E_OneLedgerForAFleet",
+	"sql":      "TestContractInGo runs it",
+	"sh-agent": "it rewrites a client's files: TestThePagePutsAnAgentBehindIndoubt",
+	// What replaces the ledger is run, and compared, by TestI10_E2E_ABackupIsRestoredAsThePageSays.
+	"sh-restore": "it replaces", "sh-snapshot": "it replaces", "sh-dump": "it replaces", "sh-failover": "it replaces", "sh-adopt": "it adopts", "sh-release": "it is the end of that",
+	"output-restore": "shown by it", "output-snapshot": "shown by it", "output-dump": "shown by it", "output-failover": "shown by it",
+	"output-adopt": "shown by it", "output-release": "shown by it",
+	"go":   "the examples of ledger/record compile",
+	"json": "TestPageConfiguresMCP, or it shows a form", "ini": "TestTheUnitsOfSystemd", "filter": "TestThePageNamesEveryFilter",
 	"text": "a picture", "mermaid": "a picture", "yaml": "an excerpt, or TestTheConfigurationIsTakenOrSaidToBeWrong",
 	"yaml-ci": "TestE2E_ALedgerInPostgreSQL", "yaml-job": "TestE2E_ALedgerInPostgreSQL", "yaml-sidecar": "TestE2E_ALedgerInPostgreSQL",
 }
@@ -127,6 +130,12 @@ func scriptOf(p *page, name string) pageScript {
 	return s
 }
 
+// asShown reports whether what was printed is what a page shows.
+func asShown(page, printed string) bool {
+	line := regexp.MustCompile("(?m)^…$\n?").ReplaceAllString(regexp.QuoteMeta(strings.TrimSpace(page)), "(?s:.*)")
+	return regexp.MustCompile("^" + strings.ReplaceAll(line, "…", ".*") + "$").MatchString(strings.TrimSpace(printed))
+}
+
 func runPage(t *testing.T, name string) {
 	p := newPage(t)
 	s := scriptOf(p, name)
@@ -144,8 +153,7 @@ func runPage(t *testing.T, name string) {
 		if t.Logf("%s:%d printed\n%s", name, b.Line, part[2]); want.Text == "" {
 			continue
 		}
-		line := regexp.MustCompile("(?m)^…$\n?").ReplaceAllString(regexp.QuoteMeta(strings.TrimSpace(s.here.Replace(want.Text))), "(?s:.*)")
-		if line = strings.ReplaceAll(line, "…", ".*"); !regexp.MustCompile("^" + line + "$").MatchString(strings.TrimSpace(part[2])) {
+		if !asShown(s.here.Replace(want.Text), part[2]) {
 			t.Errorf("%s:%d: the page shows\n%s\nand the block above it printed\n%s", name, want.Line, want.Text, part[2])
 		}
 	}
