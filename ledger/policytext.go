@@ -17,7 +17,14 @@ type PolicyText struct {
 	Actor    Actor
 	Reason   string
 	ChangeID string
+	Lapsed   bool // it is from before the ledger was adopted, and was not applied anew
 }
+
+// Lapsed is said where the policy in force is from before the ledger was adopted.
+const Lapsed = "the ledger was adopted, and its policy has to be applied anew: nothing is checked or released until then"
+
+// ApplyAnew is the command that ends that.
+const ApplyAnew = "indoubt policy apply --reason …"
 
 // PolicyApplied is the verb of the event that puts a policy in force.
 const PolicyApplied = "policy"
@@ -50,7 +57,7 @@ func PolicyOf(e Event) (PolicyText, error) {
 	if err := json.Unmarshal(e.Detail, &d); err != nil {
 		return PolicyText{}, fmt.Errorf("the policy of event %d cannot be read: %w", e.Seq, err)
 	}
-	return PolicyText{e.Version, d.Digest, d.Text, e.At, e.Actor, e.Reason, e.ID}, nil
+	return PolicyText{Number: e.Version, Digest: d.Digest, Text: d.Text, At: e.At, Actor: e.Actor, Reason: e.Reason, ChangeID: e.ID}, nil
 }
 
 // Follows refuses a policy that is not the next one: another was put in force meanwhile.

@@ -148,6 +148,7 @@ func adopted(t *testing.T, atOnce bool) {
 	}
 	f.phase.Store(2)
 	need.OK(t, need.Get(open.At(now))(t).Adopt(t.Context(), open.Options{Actor: maya}))
+	f.policy(fmt.Sprintf(payPolicy, f.side.URL))
 	need.OK(t, f.store.LiftHold(t.Context(), "all", maya, "looked", ""))
 	f.more(2)
 	need.OK(t, risk())

@@ -28,7 +28,7 @@ type lead struct {
 	checked time.Time
 	digest  string            // this engine's policy at that time
 	inForce ledger.PolicyText // at that time, without its files
-	looks   bool              // this engine's policy is not the one in force, or not its host's own
+	looks   bool              // this engine's policy is not the one in force, or not its host's own, or it has lapsed
 	failed  error             // why the ledger did not say what is in force and who leads
 
 	mine   map[string]bool          // the scopes that this process leads
@@ -61,7 +61,7 @@ func (e *reader) onlyReads(ctx context.Context) bool {
 	inForce, err := e.o.Store.Policy(ctx, x.inForce)
 	if err == nil {
 		x.inForce, x.inForce.Text = inForce, ""
-		x.looks = pol.Lent() || inForce.Number > 0 && inForce.Digest != pol.Digest()
+		x.looks = pol.Lent() || inForce.Lapsed || inForce.Number > 0 && inForce.Digest != pol.Digest()
 		err = e.takeLead(ctx, pol)
 	}
 	if x.failed = err; err != nil {
@@ -211,6 +211,8 @@ func (x *lead) why() string {
 	switch {
 	case x.failed != nil:
 		return "the ledger did not say which policy is in force: " + x.failed.Error()
+	case x.looks && x.inForce.Lapsed:
+		return ledger.Lapsed
 	case x.looks:
 		return fmt.Sprintf("this host does not have the policy that is in force, number %d by %s", x.inForce.Number, x.inForce.Actor.Name)
 	}

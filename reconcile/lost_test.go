@@ -64,6 +64,30 @@ func TestI9_ARetryThatTheLedgerHasLost(t *testing.T) {
 	need.That(t, again.Answer == ledger.AnswerRefused && strings.Contains(again.Why, res.Operation.ID[:8]), "%s: %s", again.Answer, again.Why)
 }
 
+// I13: an engine checks nothing in a ledger that was adopted before its policy is applied anew, and says why.
+func TestI13_AnAdoptedLedgerIsNotCheckedWithoutItsPolicy(t *testing.T) {
+	w, said := newWorldInFile(t, payPolicy), ""
+	o := w.doubt("pay", 420, 420)
+	w.engine.apply(w.ctx)
+	to := filepath.Join(t.TempDir(), "copy.db")
+	need.Get(need.Get(open.At(w.path))(t).Backup(w.ctx, w.store, to, 0))(t)
+	options := open.Options{Clock: w.now, Steady: w.steady}
+	need.OK(t, need.Get(open.At(to))(t).Adopt(w.ctx, options))
+	w.store = need.Get(open.Open(w.ctx, to, options))(t)
+	t.Cleanup(func() { w.store.Close() })
+	w.engine = w.newEngine(Options{Log: func(line string) { said += line }})
+	w.engine.apply(w.ctx) // which is for a ledger that never had one
+	_, err := w.engine.Once(w.ctx, nil)
+	need.That(t, errors.Is(err, ledger.ErrRefused) && strings.Contains(said, "only looking: "+ledger.Lapsed), "%v, it says %q", err, said)
+	err = w.store.LiftHold(w.ctx, "all", maya, "looked", "")
+	need.That(t, errors.Is(err, ledger.ErrRefused) && strings.Contains(err.Error(), ledger.Lapsed), "released: %v", err)
+	w.policy(w.inForce().Text())
+	need.OK(t, w.store.LiftHold(w.ctx, "all", maya, "looked", ""))
+	w.engine.lead.checked = time.Time{}
+	need.Get(w.engine.Once(w.ctx, nil))(t)
+	need.Equal(t, w.get(o.ID).Operation.State, ledger.Committed)
+}
+
 // broken is a connection to the ledger that breaks while a change is asked for.
 type broken struct {
 	within

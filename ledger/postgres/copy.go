@@ -88,10 +88,14 @@ func Receive(ctx context.Context, url string, o Options, id string, fill func(st
 		return t.script(fmt.Sprintf(tables, "ENABLE") + `
 			INSERT INTO indoubt.meta SELECT '` + metaCopy + `', value FROM indoubt.meta WHERE name = 'id';
 			INSERT INTO indoubt.meta VALUES ('` + metaHome + `', indoubt.home()), ('` + metaHomes + `', indoubt.home() || '@1');
-			SELECT setval('indoubt.op_seq', coalesce((SELECT max(seq) FROM indoubt.op), 0) + 1, false),
-				setval('indoubt.ev_seq', coalesce((SELECT max(seq) FROM indoubt.ev), 0) + 1, false)`)
+			` + numbersOn)
 	})
 }
+
+// numbersOn has operations and events that are told of next come after those that are here. Neither a copy nor a
+// logical replica brings the places of sequences along.
+const numbersOn = `SELECT setval('indoubt.op_seq', greatest((SELECT max(seq) FROM indoubt.op) + 1, nextval('indoubt.op_seq')), false),
+	setval('indoubt.ev_seq', greatest((SELECT max(seq) FROM indoubt.ev) + 1, nextval('indoubt.ev_seq')), false);`
 
 // Arrive makes a copy of the ledger id the ledger.
 func Arrive(ctx context.Context, url string, o Options, id string) error {

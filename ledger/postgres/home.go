@@ -32,13 +32,18 @@ func (s *handle) note() {
 			return err
 		}
 		var noted bool
-		if err := store.One(t, []any{&noted}, `SELECT EXISTS (SELECT 1 FROM ev WHERE op = 0 AND id = ?)`, home); err != nil || noted {
+		if err := store.One(t, []any{&noted}, notedQuery, home); err != nil || noted {
 			return err
 		}
 		return store.Tell(t, ledger.Event{ID: home, At: t.Moment().Wall, Verb: "failover", Actor: ledger.Actor{Name: "indoubt", Machine: true},
 			Reason: "the ledger is in another database than before: what was recorded last may be missing"})
 	})
 }
+
+// notedQuery asks whether it is noted, or cannot be: on a logical replica an event would stand before those that are
+// here until numbersOn.
+const notedQuery = `SELECT EXISTS (SELECT 1 FROM ev WHERE op = 0 AND id = ?)
+	OR coalesce(pg_sequence_last_value('indoubt.ev_seq'), 0) < coalesce((SELECT max(seq) FROM ev), 0)`
 
 func whereItIs(t *tx) (home string, elsewhere bool, err error) {
 	err = store.One(t, []any{&home, &elsewhere}, `SELECT coalesce(indoubt.home(), ''),
@@ -61,6 +66,9 @@ func (s *Store) Adopt(ctx context.Context, actor ledger.Actor, at string) error 
 			return err
 		}
 		if err := owned(t, s.address.shown); err != nil {
+			return err
+		}
+		if err := t.script(numbersOn); err != nil {
 			return err
 		}
 		meta, err := store.Meta(t)

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -188,4 +190,57 @@ func TestI13_AStandbyThatForgets(t *testing.T) {
 	finds(silent, ledger.LevelFail, "no commit waits for slot kept")
 	psql(t, url, `SELECT pg_drop_replication_slot('kept')`)
 	commits(t, silent, ledger.LevelWarn, "it has no standby")
+}
+
+// A logical replica has the rows and not the places of sequences. Once it is adopted, what is begun and told there
+// comes after all that it has. Its walsender is no standby.
+func TestI13_ALogicalReplicaIsAdopted(t *testing.T) {
+	need.Program(t, "pg_dump")
+	c := pgtest.Start(t, pgtest.Options{Durable: true, Settings: map[string]string{"wal_level": "logical"}})
+	need.OK(t, c.Exec("postgres", "CREATE DATABASE ledger"))
+	url, to := c.URL("ledger"), pgtest.URL(t)
+	primary, w := need.Get(Create(ctx, url, Options{}))(t), downstream{sent: map[string]int{}}
+	defer primary.Close()
+	for n := range 20 {
+		need.OK(t, w.pipeline(primary, fmt.Sprint("before ", n)))
+	}
+	last := need.Get(primary.Info(ctx))(t).LastSeq
+	psql(t, to, string(need.Get(exec.Command("pg_dump", "--schema-only", url).Output())(t)))
+	psql(t, url, `CREATE PUBLICATION ledger FOR ALL TABLES`)
+	psql(t, to, `CREATE SUBSCRIPTION ledger CONNECTION '`+url+`' PUBLICATION ledger`)
+	for end := time.Now().Add(amply); psql(t, to, `SELECT coalesce(max(seq), 0) FROM indoubt.ev`) != fmt.Sprint(last) ||
+		psql(t, to, `SELECT count(*) FROM indoubt.op`) != "20"; time.Sleep(20 * time.Millisecond) {
+		need.Must(t, time.Now().Before(end), "it never has all")
+	}
+	commits(t, primary, ledger.LevelWarn, "it has no standby")
+	for _, sql := range []string{`ALTER SUBSCRIPTION ledger DISABLE`, `ALTER SUBSCRIPTION ledger SET (slot_name = NONE)`, `DROP SUBSCRIPTION ledger`} {
+		psql(t, to, sql)
+	}
+	c.Kill()
+
+	s, vera := opened(t, to, Options{}), ledger.Actor{Name: "vera", Terminal: true}
+	need.That(t, w.pipeline(s, "too early") != nil && w.sent["too early"] == 0, "it is sent from before it is adopted")
+	need.OK(t, s.Adopt(ctx, vera, ""))
+	need.OK(t, s.LiftHold(ctx, "all", vera, "looked", ""))
+	for n := range 5 {
+		need.OK(t, w.pipeline(s, fmt.Sprint("after ", n)))
+	}
+	need.OK(t, w.pipeline(s, "before 3")) // which is finished
+	for key, n := range w.sent {
+		need.That(t, n == 1, "%s was sent %d times", key, n)
+	}
+	order, at := []int64{}, ledger.Cursor("")
+	for {
+		events, next, err := s.Follow(ctx, at, 7)
+		need.OK(t, err)
+		for _, e := range events {
+			order = append(order, e.Seq)
+		}
+		if at = next; len(events) == 0 {
+			break
+		}
+	}
+	all := need.Get(s.History(ctx, ledger.HistoryQuery{Limit: 1000}))(t)
+	need.That(t, slices.IsSorted(order) && len(order) == len(all) && order[len(order)-1] > last, "the feed has %v of %d events", order, len(all))
+	need.Equal(t, psql(t, to, fmt.Sprint(`SELECT count(*) FROM indoubt.ev WHERE seq <= `, last)), fmt.Sprint(last), "events of before")
 }

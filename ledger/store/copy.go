@@ -39,7 +39,7 @@ var copying = []copied{{"op", "seq", int64(0)}, {"ev", "seq", int64(0)}, {"price
 	{"hold", "scope", ""}}
 
 // travels is what a ledger knows of itself and takes along; the rest is of its place.
-var travels = []string{"id", "created", metaGap, metaKey}
+var travels = []string{"id", "created", metaGap, metaLapsed, metaKey}
 
 // copyAtOnce is how many rows are read, written and compared at once.
 const copyAtOnce = 500

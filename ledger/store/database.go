@@ -20,6 +20,8 @@ const Moved = "this ledger was moved"
 const (
 	metaKey = "digests.check" // what the key of its digests is checked by
 	metaGap = "gap"           // until when attempts may have begun that it has lost
+
+	metaLapsed = "policy.lapsed" // change id of the policy that was in force when it was adopted
 )
 
 // MetaBackup names in meta when the newest backup that was read back was begun. It is no event: nothing of the history
@@ -54,8 +56,8 @@ type Adoption struct {
 }
 
 // Write makes it another ledger. It may lack what was sent: begins are held until a person has looked at the other
-// sides, and permissions and runs end, for the original may have used them. Where the newest event from before is here, and no
-// attempt began after it, it lacks nothing. Errors: not_found, moved.
+// sides, the policy in force lapses, and permissions and runs end, for the original may have used them. Where the
+// newest event from before is here, and no attempt began after it, it lacks nothing. Errors: not_found, moved.
 func (a Adoption) Write(tx Tx) error {
 	now := tx.Moment().Wall
 	told := errors.Join(SetMeta(tx, "id", ledger.NewID()),
@@ -84,6 +86,10 @@ func (a Adoption) Write(tx Tx) error {
 	}
 	if err == nil {
 		err = a.endRuns(tx)
+	}
+	was, bad := policyInForce(tx, ledger.PolicyText{})
+	if err = errors.Join(err, bad); err == nil && was.Number > 0 {
+		err = SetMeta(tx, metaLapsed, was.ChangeID)
 	}
 	held := holding{Scope: "all", Begins: true, Actor: a.Actor, Reason: "adopted: what was sent last may be missing",
 		ChangeID: ledger.NewID()}

@@ -61,6 +61,11 @@ func (s *Store) LiftHold(ctx context.Context, scope ledger.HoldScope, actor ledg
 		if err := unlacked(tx, scope); err != nil {
 			return err
 		}
+		if p, err := policyInForce(tx, ledger.PolicyText{}); err != nil {
+			return err
+		} else if p.Lapsed && scope == "all" { // which is what an adoption holds
+			return &ledger.RefusedError{Verb: "release", Why: ledger.Lapsed, Hint: ledger.ApplyAnew}
+		}
 		n, err := tx.Exec(`DELETE FROM hold WHERE scope = ?`, string(scope))
 		if err != nil || n == 0 {
 			return err
@@ -164,7 +169,7 @@ func (s *Store) ApplyPolicy(ctx context.Context, p ledger.PolicyText) error {
 		if err := p.Actor.MaySign("apply"); err != nil {
 			return err
 		}
-		last, err := policyInForce(tx)
+		last, err := policyInForce(tx, ledger.PolicyText{})
 		if err == nil {
 			err = p.Follows(last)
 		}
@@ -193,23 +198,33 @@ func (s *Store) Tell(ctx context.Context, notice ledger.Event) (first bool, err 
 
 // Policy returns the policy in force.
 func (s *Store) Policy(ctx context.Context, have ledger.PolicyText) (p ledger.PolicyText, err error) {
-	err = s.db.View(ctx, func(tx Tx) error {
-		ids, err := Collect(tx, word, `SELECT id FROM ev WHERE about = 'policy' AND about <> '' ORDER BY seq DESC LIMIT 1`)
-		if p = have; err != nil || len(ids) == 1 && ids[0] == have.ChangeID {
-			return err
-		}
-		p, err = policyInForce(tx)
+	err = s.db.View(ctx, func(tx Tx) (err error) {
+		p, err = policyInForce(tx, have)
 		return err
 	})
 	return p, err
 }
 
-func policyInForce(tx Tx) (ledger.PolicyText, error) {
-	events, err := EventsOf(tx, `e.about = 'policy' AND e.about <> '' ORDER BY e.seq DESC LIMIT 1`)
-	if err != nil || len(events) == 0 {
-		return ledger.PolicyText{}, err
+// policyInForce is have where that is it. It has lapsed where the ledger was adopted since.
+func policyInForce(tx Tx, have ledger.PolicyText) (p ledger.PolicyText, err error) {
+	var id, lapsed string
+	err = One(tx, []any{&id, &lapsed}, `SELECT
+		coalesce((SELECT id FROM ev WHERE about = 'policy' AND about <> '' ORDER BY seq DESC LIMIT 1), ''),
+		coalesce((SELECT value FROM meta WHERE name = 'policy.lapsed'), '')`)
+	if err != nil || id == "" {
+		return p, err
 	}
-	return ledger.PolicyOf(events[0])
+	if p = have; id != have.ChangeID {
+		events, err := EventsOf(tx, `e.op = 0 AND e.id = ?`, id)
+		if err != nil || len(events) == 0 {
+			return p, err
+		}
+		if p, err = ledger.PolicyOf(events[0]); err != nil {
+			return p, err
+		}
+	}
+	p.Lapsed = id == lapsed
+	return p, nil
 }
 
 // Info describes the ledger.

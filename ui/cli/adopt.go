@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"indoubt/ledger"
+	"indoubt/policy"
 	"indoubt/reconcile"
 	"indoubt/ui/safe"
 	"indoubt/ui/ticket"
@@ -18,6 +20,7 @@ import (
 
 type adoptFlags struct {
 	dryRun, yes      bool
+	policy           bool // put in force: one was named
 	at, asyncStandby string
 }
 
@@ -33,7 +36,8 @@ two ledgers that both act would send twice. adopt makes this file the one that
 acts; make sure that nothing writes to the original any more. What was sent after
 its newest entry is not in it, and can be sent again: it says of when that is. So
 begins are held from then on: look at the other sides for what was sent last, record
-it, then release them.
+it, then release them. Nothing is checked or released before the policy that was in
+force is applied anew: name it here with --policy FILE, or use indoubt policy apply.
 
 A ledger in PostgreSQL notices that its database failed over or was restored: the
 newest history may be missing, and nothing is begun or allowed until its owner adopts it.
@@ -46,6 +50,7 @@ began after it, --at adopts it as it is, and only that hold is left to release.`
 		Example: "  indoubt adopt\n  indoubt adopt --at 019f9c2e-7a31-7cc2-9a0f-4b1d2f6a7c11",
 		Args:    maxArgs(0), ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			flags.policy = cmd.Flag("policy").Changed
 			return adoptCommand{a}.run(cmd.Context(), flags)
 		},
 	}
@@ -100,34 +105,59 @@ func (c adoptCommand) run(ctx context.Context, flags adoptFlags) error {
 			return &failure{Code: "no_person", Message: "nothing was changed"}
 		}
 	}
-	if info, err = c.adopt(ctx, flags); err != nil {
+	wanted := ""
+	if info, wanted, err = c.adopt(ctx, flags, "adopted here: "+why); err != nil {
 		return err
 	}
+	held = append(held, wanted)
 	return c.done(effectUpdated, ledgerJSON(info), func(w *safe.Writer) {
 		held[0] = name + done + ". " + held[0]
-		for _, line := range held {
+		for _, line := range slices.DeleteFunc(held, func(line string) bool { return line == "" }) {
 			w.Println(line)
 		}
 	})
 }
 
-// adopt makes the ledger the one that acts, and says how it is then.
-func (c adoptCommand) adopt(ctx context.Context, flags adoptFlags) (info ledger.Info, err error) {
+// adopt makes the ledger the one that acts, with a policy that was named. It says how it is then, and what is to be
+// done about its policy.
+func (c adoptCommand) adopt(ctx context.Context, flags adoptFlags, reason string) (info ledger.Info, wanted string, err error) {
+	var first *policy.Policy
+	if flags.policy { // refused before anything is changed
+		if first, err = policyCommand(c).good(ctx); err != nil {
+			return info, "", err
+		}
+	}
 	c.close()
 	at, err := c.place()
 	if err != nil {
-		return info, err
+		return info, "", err
 	}
 	o := c.ledgerOptions()
 	o.At, o.AsyncStandby = flags.at, flags.asyncStandby
 	if err := at.Adopt(ctx, o); err != nil {
-		return info, err
+		return info, "", err
 	}
-	s, err := c.ledgerFor(ctx, toLook)
+	s, err := c.ledgerFor(ctx, toChange.unless(first == nil))
 	if err != nil {
-		return info, err
+		return info, "", err
 	}
-	return s.Info(ctx)
+	last, err := s.Policy(ctx, ledger.PolicyText{})
+	switch {
+	case err != nil:
+		return info, "", err
+	case first != nil && (last.Lapsed || last.Digest != first.Digest()):
+		if err := policyCommand(c).force(ctx, s, first, last.Number+1, reason); err != nil {
+			c.errOut.Println("adopted " + short(c.ledgerName()) + ", without its policy")
+			return info, "", err
+		}
+		wanted = fmt.Sprintf("%s is in force as number %d", short(first.Path()), last.Number+1)
+	case last.Lapsed:
+		wanted = "nothing is checked or released before its policy is applied anew: " + ledger.ApplyAnew
+	case last.Number == 0 && flags.at == "":
+		wanted = "no policy was in force in it, so none has to be applied"
+	}
+	info, err = s.Info(ctx)
+	return info, wanted, err
 }
 
 // lostSince says from when on a ledger that is adopted knows nothing, and who was at work in the hour before.

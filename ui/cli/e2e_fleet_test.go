@@ -129,6 +129,7 @@ func TestE2E_AStandbyThatForgets(t *testing.T) {
 	need.Contains(t, s.must(2, "adopt", "--yes", "--async-standby", "why").Err, "indoubt init --async-standby")
 	asks("SET session_replication_role = replica; UPDATE indoubt.meta SET value = 'elsewhere' WHERE name = 'home'")
 	need.Contains(t, s.must(5, "adopt", "--yes").Err, "no commit waits for second")
-	s.must(0, "adopt", "--yes", "--async-standby", "still for reports only")
+	s.writePolicy("version: 1\n")
+	need.Contains(t, s.must(0, "adopt", "--yes", "--async-standby", "still for reports only", "--policy", s.policy).Out, "is in force as number 1")
 	need.Contains(t, s.must(0, "doctor").Out, "still for reports only")
 }

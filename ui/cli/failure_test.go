@@ -140,18 +140,61 @@ func TestALedgerOfAnotherVersionIsLeftAlone(t *testing.T) {
 	b.want(0, "confirm", at, "--reason", "the former program is back") // with what it left
 }
 
+// copied has the bench work on a copy of its ledger, which is not adopted yet.
+func (b *bench) copied(name string) {
+	b.Helper()
+	b.open().Close()
+	b.store = nil
+	was, content := b.ledger, need.Get(os.ReadFile(b.ledger))(b)
+	b.ledger = filepath.Join(b.dir, name)
+	need.OK(b, os.WriteFile(b.ledger, content, 0o600))
+	if wal, err := os.ReadFile(was + "-wal"); err == nil {
+		need.OK(b, os.WriteFile(b.ledger+"-wal", wal, 0o600))
+	}
+}
+
+// A policy that was in force before an adoption is applied anew before anything is checked or released.
+func anAdoptionWantsThePolicy(t *testing.T) {
+	b := newBench(t)
+	b.doubt(1, "stripe.charge", charge)
+	b.copied("without.db")
+	need.Contains(t, b.want(0, "adopt", "--yes"), "no policy was in force in it, so none has to be applied")
+	b.want(0, "release", "--all", "--reason", "looked")
+
+	b.want(0, "policy", "apply", "--reason", "the first")
+	b.copied("with.db")
+	b.failing(1, "no_file", "adopt", "--yes", "--policy", filepath.Join(b.dir, "none.yaml"))
+	need.Contains(t, b.want(0, "adopt", "--yes"), "nothing is checked or released before its policy is applied anew: indoubt policy apply --reason")
+	for _, args := range [][]string{{"check"}, {"check", id(1)}, {"release", "--all", "--reason", "looked"}} {
+		e := b.failing(5, "refused", args...)
+		need.Contains(t, e.Message+" "+e.Hint, "its policy has to be applied anew", "indoubt policy apply")
+	}
+	need.Contains(t, b.want(0, "doctor"), "warn  policy       the ledger was adopted, and its policy has to be applied anew", "→ indoubt policy apply --reason")
+	b.copied("again.db") // what a second adoption finds is as old
+	need.Contains(t, b.want(0, "adopt", "--yes"), "applied anew")
+	need.Contains(t, b.want(0, "policy", "apply", "--reason", "it is as before"), "is in force as number 2")
+	need.Contains(t, b.want(0, "policy", "apply", "--reason", "again"), "in force already as number 2")
+	b.want(0, "release", "--all", "--reason", "looked")
+	b.want(6, "check", id(1))
+
+	b.want(0, "hold", "--all", "--begins", "--reason", "a move")
+	newest := need.Get(b.open().History(t.Context(), ledger.HistoryQuery{Newest: true, Limit: 1}))(t)[0].ID
+	b.copied("moved.db")
+	need.Lacks(t, b.want(0, "adopt", "--yes", "--at", newest), "anew") // nothing is missing
+	b.want(0, "release", "--all", "--reason", "moved")
+
+	b.copied("named.db")
+	need.Contains(t, b.want(0, "adopt", "--yes", "--policy", b.policy), "is in force as number 3")
+	need.Contains(t, b.want(0, "log"), "adopted here: its file was copied from another one")
+	b.want(0, "release", "--all", "--reason", "looked")
+}
+
 func TestACopyIsOnlyLookedAtUntilItIsAdopted(t *testing.T) {
+	t.Run("I13 and its policy is applied anew", anAdoptionWantsThePolicy)
 	b := newBench(t)
 	b.doubt(1, "stripe.charge", charge)
 	at := b.at(1)
-	b.open().Close()
-	b.store = nil
-	content := need.Get(os.ReadFile(b.ledger))(t)
-	b.ledger = filepath.Join(b.dir, "copy.db")
-	need.OK(t, os.WriteFile(b.ledger, content, 0o600))
-	if wal, err := os.ReadFile(filepath.Join(b.dir, "ledger.db-wal")); err == nil {
-		need.OK(t, os.WriteFile(b.ledger+"-wal", wal, 0o600))
-	}
+	b.copied("copy.db")
 	b.want(0, "list")
 	for _, args := range [][]string{{"confirm", at, "--reason", "r"}, {"confirm", at, "--dry-run"}, {"hold", "--all", "--reason", "r"}, {"check"}, {"note", id(1), "--reason", "r"}} {
 		b.failing(5, "copied", args...)

@@ -140,6 +140,9 @@ func (l *livePolicy) look(ctx context.Context) {
 			now.differs = l.difference(force)
 		}
 	}
+	if now.force.Lapsed {
+		now.differs = &failure{Code: "refused", Message: ledger.Lapsed, Hint: ledger.ApplyAnew}
+	}
 	now.force.Text = ""
 	l.mu.Lock()
 	l.known = now

@@ -112,7 +112,7 @@ func (c policyCommand) apply(ctx context.Context, reason string, dryRun bool) er
 		return err
 	}
 	data := appliedJSON{last.Number, last.Digest, p.Path(), difference(last, p), []left{}}
-	if last.Digest == p.Digest() {
+	if last.Digest == p.Digest() && !last.Lapsed {
 		return c.done(effectNoop, data, func(w *safe.Writer) { w.Printf("in force already as number %d\n", last.Number) })
 	}
 	was, err := policy.Parse("the one in force", []byte(last.Text))

@@ -28,7 +28,7 @@ type lane struct {
 
 var lanes = map[string]lane{
 	"ledger/open":             {4, 0, 0},
-	"ledger/postgres":         {57, 0, 0},
+	"ledger/postgres":         {58, 0, 0},
 	"ledger/postgres/pgtest":  {2, 0, 0},
 	"ledger/record/command":   {17, 26, 0},
 	"ledger/record/httpproxy": {1, 0, 0},
