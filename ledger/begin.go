@@ -20,14 +20,21 @@ type BeginRequest struct {
 	// Gate is a digest, under the ledger's key, of what is asked and where it goes, whatever
 	// its kind, its scope and its key are called. While one is in flight or in doubt under it,
 	// no other begins. "": identical requests are normal.
-	Gate                   string
-	SentKey                string // what goes out, where Key does not; see Operation.KeyToSend
+	Gate    string
+	SentKey string // what goes out, where Key does not; see Operation.KeyToSend
+	// StandIn is the token of a new operation that has none, and none can be made for: its name is
+	// made of its input alone, or this process lacks the ledger's key. A Request may hold it in the
+	// place of the token that is made.
+	StandIn                string
 	Title, Target, Session string
 	Marks                  Marks // names its effect may show under, where the policy has rules for that
-	Input                  json.RawMessage
-	Redacted               bool
-	Command                *Command
-	Request                *Request // as an HTTP recorder sends it
+	// Describe gives a new operation its title and its target, and says its Marks, once it has its
+	// token and its key; nil: they are as they stand here. It is part of the rule.
+	Describe func(*Operation) Marks
+	Input    json.RawMessage
+	Redacted bool
+	Command  *Command
+	Request  *Request // as an HTTP recorder sends it
 	// Counts reports of a header in which two requests differ whether they may be of two
 	// callers then; nil: of each. See Request.OtherCaller.
 	Counts         func(header string) bool
@@ -285,18 +292,24 @@ func allProven(o Operation, attempts []Attempt) bool {
 
 func beginNew(rec *Record, req BeginRequest, retire bool) (BeginResult, Change, error) {
 	now := rec.Now
-	if h := covering(rec.Holds, req.Kind, now); h != nil && h.Begins && req.Actor.Machine && req.SentAt.IsZero() {
-		return h.stops(Operation{Kind: req.Kind, Scope: req.Scope, Key: req.Key, Title: req.Title, Target: req.Target})
-	}
 	o := Operation{
 		ID: req.OperationID, Kind: req.Kind, Scope: req.Scope, Key: req.Key, SentKey: req.SentKey, KeyLive: true, Gate: req.Gate,
-		Token: req.Token, Fingerprint: req.Fingerprint, Title: req.Title, Target: cmp.Or(req.Target, req.requestTarget()), MarkRules: req.Marks.Rules,
+		Token: req.Token, Fingerprint: req.Fingerprint, Title: req.Title, Target: req.Target,
 		Input: req.Input, Redacted: req.Redacted, Command: req.Command, Source: req.Source, Session: req.Session,
 		Request: req.Request, TTL: req.TTL, CreatedAt: now,
 	}
+	rec.Mask.make(&o, rec.Times, req.StandIn)
+	marks := req.Marks
+	if req.Describe != nil {
+		marks = req.Describe(&o)
+	}
+	if h := covering(rec.Holds, req.Kind, now); h != nil && h.Begins && req.Actor.Machine && req.SentAt.IsZero() {
+		return h.stops(Operation{Kind: req.Kind, Scope: req.Scope, Key: req.Key, Title: o.Title, Target: o.Target})
+	}
+	o.Target, o.MarkRules = cmp.Or(o.Target, req.requestTarget()), marks.Rules
 	rec = &Record{Operation: o, Now: now}
 	res, c, err := beginAgain(rec, req, nil)
-	c.Insert, c.Retire, c.Marks = true, retire, req.Marks.Values
+	c.Insert, c.Retire, c.Marks = true, retire, marks.Values
 	return res, c, err
 }
 

@@ -20,6 +20,7 @@ type Record struct {
 	Pricing   Pricing
 	Now       time.Time
 	Steady    Steady // at the same instant
+	Times     int    // inside a Change, by a key: how many operations had this name before, in its scope and kind
 	// Mask is there inside a Change, and of what was redacted; nil where this process does not
 	// have the ledger's key.
 	Mask Mask `json:"-"`

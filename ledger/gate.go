@@ -109,10 +109,7 @@ func FieldsOf(key string) (of string, paths []string) {
 // ByName is where the operation with a name is: in its scope and its kind. A name that is made
 // of fields says itself which requests it tells apart, whatever their kind is called.
 func ByName(kind, scope, key string) Locator {
-	if fieldsMade(key) {
-		kind = ""
-	}
-	return Locator{Kind: kind, Scope: scope, Key: key}
+	return Locator{Kind: kind, AnyKind: fieldsMade(key), Scope: scope, Key: key}
 }
 
 // FieldsList is what names of the same fields, among the same requests, begin with.

@@ -22,12 +22,16 @@ var tokenAlphabet = base32.NewEncoding("ABCDEFGHJKMNPQRSTVWXYZ0123456789").WithP
 // NewToken makes a correlation token: 80 random bits behind a readable prefix.
 // It survives being searched for, cased and copied by hand.
 func NewToken() string {
-	var b [10]byte
+	var b [tokenBytes]byte
 	if _, err := rand.Read(b[:]); err != nil {
 		panic(err) // crypto/rand never fails on a supported system
 	}
-	return "indoubt-" + tokenAlphabet.EncodeToString(b[:])
+	return tokenOf(b[:])
 }
+
+const tokenBytes = 10
+
+func tokenOf(b []byte) string { return "indoubt-" + tokenAlphabet.EncodeToString(b) }
 
 // HasWord reports whether a text contains a word whole: with no letter, digit,
 // hyphen or underscore beside it. A token that is part of a longer name is not

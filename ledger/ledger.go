@@ -50,7 +50,8 @@ type Locator struct {
 	ID        string
 	AttemptID string
 	Awaits    string
-	Kind      string // with Key; "": whatever it is, and the newest of several
+	Kind      string // with Key
+	AnyKind   bool   // with Key: one of another kind has it, too, and the newest of several counts
 	Scope     string
 	Key       string
 	Gate      string // with Key: what is open under it is looked for as well; see BeginRequest.Gate

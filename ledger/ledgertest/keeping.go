@@ -171,7 +171,7 @@ func keys(t *testing.T, open Open) {
 	d.settle(first.LiveAttempt, ledger.OutcomeCommitted)
 	second := d.begun("k", as("renamed", "s")).Operation
 	for kind, want := range map[string]string{"pay": first.ID, "renamed": second.ID, "": second.ID} {
-		if rec, err := d.s.Read(ctx, ledger.Locator{Kind: kind, Scope: "s", Key: "k"}); err != nil || rec.Operation.ID != want {
+		if rec, err := d.s.Read(ctx, ledger.Locator{Kind: kind, AnyKind: kind == "", Scope: "s", Key: "k"}); err != nil || rec.Operation.ID != want {
 			d.Errorf("kind %q: %s, %v; want %s", kind, rec.Operation.ID, err, want)
 		}
 	}

@@ -40,6 +40,7 @@ func Run(t *testing.T, open Open, only ...string) {
 		{"Sent", sent},
 		{"Clocks", clocks},
 		{"Keys", keys},
+		{"Tokens", tokens},
 		{"Finding", finding},
 		{"EveryHand", everyHand},
 		{"Repeating", repeating},

@@ -65,6 +65,11 @@ func (r *Recorder) named(ctx context.Context, w Request, rule KindRule, req ledg
 		req.Key = key
 		return req, err
 	}
+	if w.Key != "" || len(rule.KeyFrom) > 0 { // its token is made under the ledger's key
+		if _, err := r.redact.key(); err != nil && !errors.Is(err, ledger.ErrNoKey) {
+			return req, err
+		}
+	}
 	switch {
 	case len(rule.KeyFrom) > 0:
 		key, err := rule.byFields(w, req, rule.named(w), rule.KeyFrom)

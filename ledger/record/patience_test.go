@@ -103,6 +103,7 @@ func TestI1_AStoreThatHangsAsItCommits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newHungStore()
 		r := New(s, nil, Options{})
+		need.Get(r.Begin(t.Context(), Request{Kind: "k", Key: "before"}))(t) // it has the ledger's key
 		over := s.hang(true)
 		inTime(t, "begin", ledger.ErrUnknown, func() error {
 			_, err := r.Begin(t.Context(), Request{Kind: "k", Key: "new"})

@@ -130,6 +130,7 @@ type Request struct {
 	TokenSent                 bool          // the token is inside this transmission
 	KeySent                   bool          // the key is; see Recorder.Begin
 	ID, Token                 string        // made when empty
+	StandIn                   string        // stands in HTTP for the token that is made
 	Secret                    []string      // paths of the input that are redacted beside the kind's
 	// AwaitsDelivery: the caller says with ledger.Deliver when it has passed the
 	// final answer on. Until then a fresh request of the same input gets that answer.

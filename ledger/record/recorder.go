@@ -208,17 +208,7 @@ func (r *Recorder) begin(ctx context.Context, w Request, rule KindRule, req ledg
 
 // beginAs asks under the key of the request.
 func (r *Recorder) beginAs(ctx context.Context, store recording, rule KindRule, req ledger.BeginRequest) (ledger.BeginResult, error) {
-	op := ledger.Operation{ID: req.OperationID, Kind: req.Kind, Scope: req.Scope, Key: req.Key, Token: req.Token,
-		Input: req.Input, Command: req.Command, Request: req.Request, Source: req.Source, Session: req.Session, Fingerprint: req.Fingerprint}
-	if rule.Title != nil {
-		req.Title = rule.Title(op)
-	}
-	if rule.Target != nil && req.Target == "" {
-		req.Target = rule.Target(op)
-	}
-	if rule.Marks != nil {
-		req.Marks = rule.Marks(op)
-	}
+	req.Describe = rule.describe
 	if req.ChangeID == "" {
 		req.ChangeID, req.AttemptID = ledger.NewID(), ledger.NewID()
 	}
@@ -235,9 +225,27 @@ func (r *Recorder) beginAs(ctx context.Context, store recording, rule KindRule, 
 			res.Attempt.TokenSent, res.Attempt.Sender = req.TokenSent, req.Sender
 			res.Attempt.StartedAt = res.Attempt.DeadlineAt.Add(-req.Deadline)
 		}
+		if rule.Marks != nil {
+			req.Marks = rule.Marks(res.Operation)
+		}
 		r.sent.keep(ledger.SentOf(req, res))
 	}
 	return res, nil
+}
+
+// describe gives a new operation what the policy says of it.
+func (rule KindRule) describe(o *ledger.Operation) (m ledger.Marks) {
+	op := *o
+	if rule.Title != nil {
+		o.Title = rule.Title(op)
+	}
+	if rule.Target != nil && o.Target == "" {
+		o.Target = rule.Target(op)
+	}
+	if rule.Marks != nil {
+		m = rule.Marks(op)
+	}
+	return m
 }
 
 // recording is the store as a begin sees it. What a policy says of the new
@@ -324,7 +332,7 @@ func (r *Recorder) request(w Request, rule KindRule) (ledger.BeginRequest, []str
 	if w.Wrapped {
 		req.Tree = ledger.TreeOpen
 	}
-	req.OperationID, req.Token = cmp.Or(req.OperationID, ledger.NewID()), cmp.Or(req.Token, ledger.NewToken())
+	req.OperationID, req.StandIn = cmp.Or(req.OperationID, ledger.NewID()), cmp.Or(w.StandIn, ledger.NewToken())
 	req.Sender, req.Deadline = cmp.Or(req.Sender, "pipeline"), cmp.Or(req.Deadline, rule.Deadline)
 	return req, clean.values, nil
 }

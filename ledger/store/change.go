@@ -34,7 +34,7 @@ func (s *Store) change(ctx context.Context, loc ledger.Locator, changeID string,
 	if err != nil && !errors.As(err, new(*digestkey.Error)) {
 		return applied, err
 	}
-	unmasked := loc.Key != "" && mask == nil
+	unmasked, name := loc.Key != "" && mask == nil, underName(loc.Key, mask, loc.Scope, loc.Kind)
 	id := ""       // of an operation that is inserted
 	var left known // by this change
 	err = s.db.Update(ctx, func(tx Tx) error {
@@ -42,6 +42,7 @@ func (s *Store) change(ctx context.Context, loc ledger.Locator, changeID string,
 		must := s.newest.get()
 		if loc.Key != "" {
 			Ahead(tx, newestQuery, must.Operation, must.Change)
+			Ahead(tx, timesQuery, name...)
 		}
 		if loc.Gate != "" {
 			Ahead(tx, gateQuery, underGate(loc.Gate)...)
@@ -58,6 +59,11 @@ func (s *Store) change(ctx context.Context, loc ledger.Locator, changeID string,
 		}
 		if l.rec.Open, err = openUnder(tx, loc.Gate); err != nil {
 			return err
+		}
+		if loc.Key != "" {
+			if err = l.countNamed(tx, name); err != nil {
+				return err
+			}
 		}
 		if l.rec.Mask = mask; unmasked {
 			l.noKey = s.masks.lacks(tx)
@@ -195,11 +201,18 @@ type writing struct {
 	is            row
 	before, after state // as its events say, and will say
 	n             int   // of the attempt that it is about
+	times         int   // how many had the name of a new operation before
 	price         price
 }
 
 // room makes room for a new operation under its name.
 func (w *writing) room() error {
+	if o := w.c.Operation; !w.was.named {
+		if err := w.was.countNamed(w.tx, underName(o.Key, w.mask, o.Scope, o.Kind)); err != nil {
+			return err
+		}
+	}
+	w.times = w.was.rec.Times
 	if w.c.Retire {
 		if err := exec(w.tx, `UPDATE op SET live = 0 WHERE seq = ?`, w.was.seq); err != nil {
 			return err
@@ -343,10 +356,8 @@ func (w *writing) write() error {
 		names, values = append(names, c.name), append(values, c.value)
 	}
 	if w.c.Insert {
-		o := w.is.o // n is how many had its name before
-		return exec(w.tx, `INSERT INTO op (`+strings.Join(names, ", ")+`, n) VALUES (`+placeholders(len(values))+`,
-			(SELECT coalesce(max(n) + 1, 0) FROM op WHERE name IN (?, ?) AND scope = ? AND kind = ?))`,
-			append(values, o.Key, w.mask.Text(o.Key), o.Scope, o.Kind)...)
+		names, values = append(names, "n"), append(values, w.times)
+		return exec(w.tx, `INSERT INTO op (`+strings.Join(names, ", ")+`) VALUES (`+placeholders(len(values))+`)`, values...)
 	}
 	if err := w.update(names, values); err != nil || w.c.Erase == nil {
 		return err

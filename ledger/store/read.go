@@ -18,6 +18,7 @@ type loaded struct {
 	price
 	ids    []string     // of its events
 	shares bool         // its target with others
+	named  bool         // Times is known
 	noKey  error        // why this process cannot find a name that was redacted
 	whole  func() error // refuses a ledger that lacks what this process knows of; nil where nobody asks
 	rec    ledger.Record
@@ -39,8 +40,9 @@ func found(loc ledger.Locator, m ledger.Mask) (where string, args []any, err err
 		where = `o.seq IN (SELECT o.seq FROM op o {by op_pending} WHERE ` + inFlight + ` AND o.scope = ? AND o.awaits = ?)`
 		args = []any{loc.Scope, loc.Awaits}
 	case loc.Key != "":
-		where, args = `o.name IN (?, ?) AND o.scope = ? AND o.live = 1`, []any{loc.Key, m.Text(loc.Key), loc.Scope}
-		if loc.Kind != "" {
+		where = `o.name IN (?, ?) AND o.scope = ? AND ` + nameOrder + ` = -1` // the one that lives
+		args = []any{loc.Key, m.Text(loc.Key), loc.Scope}
+		if !loc.AnyKind {
 			where, args = where+` AND o.kind = ?`, append(args, loc.Kind)
 		}
 	default:
@@ -226,6 +228,34 @@ func withoutEvidence(reads []ledger.Read) {
 const gateQuery = `SELECT coalesce((SELECT o.seq FROM op o WHERE o.gate >= ? AND o.gate < ? AND o.gate <> ''
 	AND o.state IN ('pending', 'uncertain') AND o.abandoned = 0
 	AND (o.gate = ? OR substr(o.gate, 33, 9) <> substr(?, 33, 9)) ORDER BY o.gate LIMIT 1), 0)`
+
+// nameOrder is the order of the operations of a name in its index.
+const nameOrder = `(CASE o.live WHEN 1 THEN -1 ELSE o.n END)`
+
+// timesQuery asks for the ends of a name in its index: one that has it now is the first, and the newest of
+// the others is the last. It may stand there as its digest.
+var timesQuery = func() string {
+	var ends []string
+	for _, name := range []string{"?1", "?2"} {
+		for _, order := range []string{"", " DESC"} {
+			ends = append(ends, `coalesce((SELECT o.n FROM op o WHERE o.name = `+name+` AND o.scope = ?3 AND o.kind = ?4
+				ORDER BY `+nameOrder+order+` LIMIT 1), -1)`)
+		}
+	}
+	return `SELECT ` + bare(ends...)
+}()
+
+func underName(name string, m ledger.Mask, scope, kind string) []any {
+	return []any{name, m.Text(name), scope, kind}
+}
+
+// countNamed finds out how many operations had a name before.
+func (l *loaded) countNamed(tx Tx, named []any) error {
+	var n [4]int
+	err := One(tx, []any{&n[0], &n[1], &n[2], &n[3]}, timesQuery, named...)
+	l.named, l.rec.Times = true, 1+slices.Max(n[:])
+	return err
+}
 
 func underGate(gate string) []any {
 	base := ledger.GateBase(gate)

@@ -275,3 +275,35 @@ func TestGivenKey(t *testing.T) {
 		t.Errorf("none: %q %v", got, err)
 	}
 }
+
+// I13: what goes out under a key is the same, to the byte, where the ledger has lost that it did.
+func TestI13_TheSameKeyIsSentWithTheSameToken(t *testing.T) {
+	var sent []string
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		sent = append(sent, r.URL.RawQuery+" "+string(body)+" "+r.Header.Get(HeaderKey))
+	}))
+	defer s.Close()
+	for _, c := range []struct {
+		rule record.KindRule
+		key  string
+		same bool
+	}{
+		{record.KindRule{TokenInto: "body.ref"}, "k-1", true},
+		{record.KindRule{TokenInto: "query.ref"}, "k-1", true},
+		{record.KindRule{TokenInto: "body.ref", Input: "body", KeyFrom: []string{"n"}, KeyHeader: HeaderKey}, "", true},
+		{record.KindRule{TokenInto: "body.ref", KeyHeader: HeaderKey}, "", false},
+	} {
+		sent = nil
+		for range 2 {
+			_, client, m := testTransport(t, c.rule)
+			resp := need.Get(client.Do(order(t.Context(), s.URL+"/orders", c.key)))(t)
+			resp.Body.Close()
+			o := m.Only(t).Operation
+			_, query, _ := strings.Cut(o.Request.Target, "?")
+			need.Equal(t, sent[len(sent)-1], query+" "+o.Request.Body+" "+o.KeyToSend(), "what is recorded")
+			need.That(t, o.TokenSent && strings.Contains(query+o.Request.Body, o.Token), "%s is not in %+v", o.Token, o.Request)
+		}
+		need.That(t, (sent[0] == sent[1]) == c.same, "%+v: %q", c, sent)
+	}
+}

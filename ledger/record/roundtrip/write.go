@@ -185,14 +185,14 @@ func (w *httpWrite) prepare() error {
 	if err != nil {
 		return notRecorded(err)
 	}
-	id, token := "", ledger.NewToken()
+	id, token, standIn := "", "", ledger.NewToken()
 	if w.t.IDs != nil {
 		id, token = w.t.IDs(w.req)
 	}
-	out, tokenSent := withToken(w.req, w.body.data, w.rule, token)
+	out, tokenSent := withToken(w.req, w.body.data, w.rule, cmp.Or(token, standIn))
 	request := w.kept(out)
 	request.Callers = callers
-	w.request = record.Request{Kind: w.kind, Scope: scope, Key: w.key, ID: id, Token: token, Session: w.req.Header.Get(HeaderSession), Input: input, Asked: asked, Caller: strings.Join(w.saying(w.isCaller), "\n"), Counts: w.counts, HTTP: request, Sender: "http",
+	w.request = record.Request{Kind: w.kind, Scope: scope, Key: w.key, ID: id, Token: token, StandIn: standIn, Session: w.req.Header.Get(HeaderSession), Input: input, Asked: asked, Caller: strings.Join(w.saying(w.isCaller), "\n"), Counts: w.counts, HTTP: request, Sender: "http",
 		Place:  w.req.Method + " " + w.req.URL.Host + " " + CleanPath(w.req.URL),
 		Secret: secretsIn(w.req.URL.RawQuery), TokenSent: tokenSent, KeySent: w.rule.KeyHeader != "", AwaitsDelivery: w.key == "" && len(w.rule.KeyFrom) == 0}
 	w.request.Replaces = w.replaces()
