@@ -66,6 +66,7 @@ func (i *Image) NewMemory(clock ledger.Clock, steady ledger.SteadyClock, fill fu
 func memoryBeside(t need.T, s ledger.Store, clock *Clock) *Memory {
 	m := NewMemory(clock.Now, clock.Steady)
 	m.Store = store.New(m.db, Key(need.Get(s.DigestKey(context.Background()))(t)), "")
+	need.Get(m.DigestKey(context.Background()))(t)
 	return m
 }
 

@@ -39,6 +39,7 @@ func (a answer) begun(t testing.TB) begunRead {
 }
 
 func TestBeginAndSettle(t *testing.T) {
+	t.Run("I13_TheSameKeyHasTheSameTokenInALedgerThatLostTheRow", sameTokenWhereTheRowWasLost)
 	b := newBench(t)
 	a := b.json(0, "begin", "--kind", "stripe.charge", "--key", "k1", "--input", charge, "--source", "billing@7", "--token-sent")
 	first := a.begun(t)
@@ -69,6 +70,24 @@ func TestBeginAndSettle(t *testing.T) {
 	if exit, out, _ := b.run("begin", "--kind", "stripe.charge", "--key", "k1", "--input", charge); exit != 9 || out != "{\"id\":\"ch_1\"}\n" {
 		t.Errorf("exit %d, %q", exit, out)
 	}
+}
+
+// I13: whoever begins under a key in a ledger that lost what was begun gets the token that went out.
+func sameTokenWhereTheRowWasLost(t *testing.T) {
+	lost, b := newBench(t), newBench(t)
+	begin := func(b *bench, args ...string) begunRead {
+		return b.json(0, append([]string{"begin", "--source", "billing"}, args...)...).begun(t)
+	}
+	webhook := []string{"--kind", "webhook", "--key", "evt_1"}
+	was := begin(lost, webhook...)
+	need.OK(t, os.WriteFile(b.ledger+".key", need.Get(os.ReadFile(lost.ledger+".key"))(t), 0o600))
+	need.Equal(t, begin(b, webhook...).Token, was.Token, "begin")
+	shell := []string{"run", "--kind", "job", "--key", "j-1", "--", "sh", "-c", `echo "$0 $INDOUBT_TOKEN"`, "{{token}}"}
+	said := lost.want(0, shell...)
+	need.That(t, strings.Count(said, "indoubt-") == 2, "%q", said)
+	need.Equal(t, b.want(0, shell...), said, "run")
+	nameless := []string{"--kind", "job", "--input", `{"a":1}`}
+	need.That(t, begin(lost, nameless...).Token != begin(b, nameless...).Token, "no one gave it a name")
 }
 
 func TestSettleIsRepeatable(t *testing.T) {
