@@ -30,6 +30,8 @@ type Record struct {
 	// Open is what is in flight or in doubt under the locator's gate, with AllParts left out;
 	// nil: nothing is.
 	Open *Record
+	// Kept is what the store has of a record that is one of several; see Locator.Seen.
+	Kept any `json:"-"`
 }
 
 // Change is what a rule wants written. The store writes it as a whole, guarded

@@ -58,6 +58,8 @@ type Locator struct {
 	// Skip is what the rule, or the caller of Read, does not look at. A store may leave
 	// it out of the record.
 	Skip Parts
+	// Seen is Record.Kept of it as it was read, with ID: where nothing has happened since, it is not read again.
+	Seen any
 }
 
 // Parts are what a record holds beside the operation, its attempts and its

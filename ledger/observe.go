@@ -25,12 +25,14 @@ type Observation struct {
 	Failed bool  // the read could not be made, or shows nothing that is new
 	// Pricing schedules the next read, in the same transaction.
 	Pricing *Pricing
+	Seen    any // see Locator.Seen
 }
 
 // Observe records a read and applies its verdict. A read that cannot tell moves
 // nothing but is kept. Errors: ErrNotFound.
 func Observe(ctx context.Context, s Changer, o Observation) (Applied, error) {
-	return changeBeside(ctx, s, Locator{ID: o.Read.OperationID, Skip: PartRelated | PartHolds | PartPricing}, o.ChangeID, o.Rule())
+	at := Locator{ID: o.Read.OperationID, Skip: PartRelated | PartHolds | PartPricing, Seen: o.Seen}
+	return changeBeside(ctx, s, at, o.ChangeID, o.Rule())
 }
 
 // Rule is the observation as a pure rule, which the engine also applies to

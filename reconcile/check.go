@@ -94,7 +94,7 @@ func (e *reader) conclude(ctx context.Context, k *policy.Kind, rec ledger.Record
 	early := p.Provable && len(effects) == 0 && !f.Began.After(p.At)
 	o := ledger.Observation{
 		ChangeID: ledger.NewID(), Read: read, Version: rec.Operation.Version, Settles: !moved, Actor: c.actor,
-		Looks: k.Looks, Failed: early || f.Trouble != "" || f.Stale != "", Result: f.evidence.result(),
+		Looks: k.Looks, Failed: early || f.Trouble != "" || f.Stale != "", Result: f.evidence.result(), Seen: rec.Kept,
 	}
 	if !moved && e.leads(scopeOf(k)) { // else whoever leads prices it anew
 		o.Pricing = e.priceAfter(k, digest, rec, o, f.wait)

@@ -25,6 +25,7 @@ const (
 	muteFor       = 15 * time.Second // before a check is tried again that this process cannot make
 	softThrottle  = 5 * time.Second  // pause after a 429 that names no time
 	politeness    = 8                // requests at once, where the policy states no concurrency
+	inHand        = 4                // checks for each of them: most wait to be written down when many end
 )
 
 // downstreams keeps one governor for each outside system.
@@ -237,7 +238,7 @@ func (d *downstream) clear(ctx context.Context) error {
 // room is how many more checks of it may be begun now: enough to keep it as busy as it may
 // be, and one where that decides whether it answers again. It needs d.mu.
 func (d *downstream) room() int {
-	n := 2 * cap(d.slots)
+	n := inHand * cap(d.slots)
 	if d.rate > 0 {
 		n = min(n, max(1, int(5*d.rate)))
 	}

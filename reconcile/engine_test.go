@@ -73,7 +73,7 @@ func (d during) Unpriced(ctx context.Context, digest string, n int) ([]ledger.Op
 // A pass that found no room, and in which all that was being checked ended, is not the last.
 func TestOnceEndsWhenNothingIsDue(t *testing.T) {
 	w := newWorld(t, payPolicy)
-	const n = 30
+	const n = 40
 	for i := range n {
 		w.doubt("pay", 100+i, 100+i)
 	}
@@ -91,7 +91,7 @@ func TestOnceEndsWhenNothingIsDue(t *testing.T) {
 			d := e.downs.of(w.inForce().Kind("pay"))
 			need.That(t, d.look() == 0, "there is room")
 			close(release)
-			eventually(t, "all of them end", func() bool { return told.Load() == int64(2*cap(d.slots)) })
+			eventually(t, "all of them end", func() bool { return told.Load() == int64(inHand*cap(d.slots)) })
 		}
 	}}
 	e = w.newEngine(Options{})

@@ -24,7 +24,7 @@ func TestPricingGoesOnWhileReadsAreWaitedFor(t *testing.T) {
 	for more, checks := true, 0; more; {
 		begun, again, err := e.pass(w.ctx, w.now(), func(ReadResult, error) {})
 		checks, more = checks+begun, again
-		need.Must(t, err == nil && checks == 2*politeness, "%d checks in hand, %v", checks, err)
+		need.Must(t, err == nil && checks == inHand*politeness, "%d checks in hand, %v", checks, err)
 	}
 	ops, err := w.store.Unpriced(w.ctx, w.inForce().Digest(), 1)
 	need.That(t, err == nil && len(ops) == 0, "%d without a price, %v", len(ops), err)

@@ -33,7 +33,7 @@ func model(t *testing.T, open Open) {
 		clock := NewClock()
 		s := open(t, clock.Now, clock.Steady)
 		defer s.Close()
-		g := &game{real: &desk{failer: rt, s: s, clock: clock}, plain: &desk{failer: rt, s: memoryBeside(rt, s, clock), clock: clock}, rt: rt}
+		g := &game{real: &desk{failer: rt, s: s, clock: clock}, plain: &desk{failer: rt, s: memoryBeside(rt, s, clock), clock: clock}, rt: rt, seen: map[string]any{}}
 		moves := map[string]func(*rapid.T){
 			"begin": g.begin, "settle": g.settle, "read": g.observe, "decide": g.decide, "allow": g.allow,
 			"repeat": g.repeat, "heartbeat": g.heartbeat, "suspend": g.suspend, "deliver": g.deliver, "expire": g.expire, "price": g.price, "hold": g.hold, "outage": g.outage, "fold": g.fold, "run": g.run,
@@ -59,6 +59,7 @@ type game struct {
 	known       string                               // what it was answered
 	seq         int64
 	place       ledger.Cursor
+	seen        map[string]any // operations as the store gave them at some time
 }
 
 func (g *game) id(what string) string {
@@ -174,7 +175,16 @@ func (g *game) observe(rt *rapid.T) {
 		Read: ledger.Read{ID: g.id("read"), OperationID: id, BeganAt: now, EndedAt: now.Add(time.Millisecond), Verdict: v, Reason: "read " + string(v),
 			Found: len(receipts), Receipts: receipts, Evidence: json.RawMessage(`{"status":200}`), Digest: "p1", Actor: "auto"}}
 	ob.Looks.Check, ob.Failed = rapid.Bool().Draw(rt, "looks"), rapid.Bool().Draw(rt, "failed")
-	g.both(func(s ledger.Store) (string, error) { return applied(ledger.Observe(ctx, s, ob)) })
+	if rapid.Bool().Draw(rt, "seen just now") {
+		g.seen[id] = need.Get(g.real.s.Records(ctx, []string{id}))(rt)[0].Kept
+	}
+	g.both(func(s ledger.Store) (string, error) {
+		ob := ob
+		if s == g.real.s { // the other one reads it again each time
+			ob.Seen = g.seen[id]
+		}
+		return applied(ledger.Observe(ctx, s, ob))
+	})
 }
 
 func (g *game) decide(rt *rapid.T) {

@@ -70,7 +70,7 @@ func membersOf(of reflect.Type) memberSet {
 		if of == reflect.TypeFor[ledger.Operation]() && hasColumn(f.Index) {
 			continue
 		}
-		if name != "" && !slices.Contains(isDerived, name) {
+		if name != "" && name != "-" && !slices.Contains(isDerived, name) {
 			m := member{name, f.Index, slices.Contains(isText, name)}
 			out.all, out.byName[name] = append(out.all, m), m
 		}
@@ -184,6 +184,15 @@ func decode(f reflect.Value, raw string) {
 				*t = read
 				return
 			}
+		} else if !is && filled(f, raw) {
+			return
+		}
+	case reflect.Pointer:
+		if of := f.Type().Elem(); of.Kind() == reflect.Struct {
+			if fresh := reflect.New(of); filled(fresh.Elem(), raw) {
+				f.Set(fresh)
+				return
+			}
 		}
 	case reflect.Slice:
 		if f.Type() == reflect.TypeFor[json.RawMessage]() {
@@ -195,6 +204,21 @@ func decode(f reflect.Value, raw string) {
 	if json.Unmarshal([]byte(raw), fresh.Interface()) == nil {
 		f.Set(fresh.Elem())
 	}
+}
+
+// filled puts the members of an object into a struct, but for those that it does not know. False where raw is none.
+func filled(f reflect.Value, raw string) bool {
+	if !strings.HasPrefix(raw, "{") {
+		return false
+	}
+	f.SetZero()
+	known := membersOf(f.Type()).byName
+	for _, inner := range parse(raw) {
+		if m, is := known[inner.name]; is {
+			decode(f.FieldByIndex(m.index), inner.raw)
+		}
+	}
+	return true
 }
 
 // parse reads an object, each member as it was written, with the space around it: an answer is

@@ -51,9 +51,14 @@ func found(loc ledger.Locator, m ledger.Mask) (where string, args []any, err err
 	return where + ` ORDER BY o.seq DESC LIMIT 1`, args, nil
 }
 
-// load reads the record at the locator, without what the locator skips. Not found is no error. The mask
+// load reads the record at the locator, without what the locator skips, unless it is brought back. Not found is no error. The mask
 // finds a key that was redacted.
 func load(tx Tx, loc ledger.Locator, m ledger.Mask) (*loaded, error) {
+	if kept, is := loc.Seen.(*loaded); is {
+		if l, err := kept.again(tx, loc); err != nil || l != nil {
+			return l, err
+		}
+	}
 	where, args, err := found(loc, m)
 	if err != nil {
 		return nil, err
@@ -331,7 +336,7 @@ func (s *Store) Records(ctx context.Context, ids []string) (out []ledger.Record,
 	err = s.db.View(ctx, func(tx Tx) error {
 		all, err := recordsOf(tx, ids)
 		for _, l := range all {
-			out = append(out, l.rec)
+			out = append(out, l.given())
 		}
 		return err
 	})
