@@ -86,7 +86,7 @@ func (n *newest) enter(id string) bool {
 	if id == n.of {
 		return false
 	}
-	n.close()
+	n.shut()
 	n.of, n.ready, n.known = id, false, known{}
 	return true
 }
@@ -106,6 +106,12 @@ func (n *newest) open() {
 }
 
 func (n *newest) close() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.shut()
+}
+
+func (n *newest) shut() {
 	if n.file != nil {
 		n.file.Close()
 		n.file = nil

@@ -128,8 +128,9 @@ func (s *Store) Watch(ctx context.Context) <-chan struct{} { return s.db.Watch(c
 
 // Close closes the database.
 func (s *Store) Close() error {
-	s.newest.close()
-	return s.db.Close()
+	err := s.db.Close()
+	s.newest.close() // what was begun is finished, and remembered, first
+	return err
 }
 
 // Collect reads all rows of a query.

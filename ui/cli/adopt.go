@@ -166,11 +166,14 @@ func lostSince(ctx context.Context, s ledger.Store, now time.Time) (string, erro
 	var end time.Time
 	began := map[string]int{}
 	q := ledger.HistoryQuery{Newest: true, Limit: 1000}
-	for pages := 0; pages < 100; pages++ {
+	const most = 100_000 // events that are looked at
+	for more, seen := true, 0; more; {
 		events, err := s.History(ctx, q)
 		if err != nil {
 			return "", err
 		}
+		seen += len(events)
+		more = len(events) == q.Limit && seen < most
 		for _, e := range events {
 			if q.Before = e.Seq; e.OperationID == "" {
 				continue
@@ -179,15 +182,12 @@ func lostSince(ctx context.Context, s ledger.Store, now time.Time) (string, erro
 				end = e.At
 			}
 			if e.At.Before(end.Add(-time.Hour)) {
-				pages = 100
+				more = false
 				break
 			}
 			if e.Verb == "begin" {
 				began[e.Actor.Name]++
 			}
-		}
-		if len(events) < q.Limit {
-			break
 		}
 	}
 	if end.IsZero() {

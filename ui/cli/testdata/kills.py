@@ -1,5 +1,5 @@
 """What the kill test writes with: an MCP server whose tool posts, and a writer in plain SQL."""
-import json, os, secrets, sqlite3, sys, time, urllib.request, uuid
+import itertools, json, os, secrets, sqlite3, sys, time, urllib.request, uuid
 
 BASE, KEY = sys.argv[2], os.environ["E2E_KEY"]
 
@@ -34,9 +34,9 @@ def writer():
     """Two statements an operation, and a line for each that has returned."""
     db = sqlite3.connect(os.environ["INDOUBT_LEDGER"], isolation_level=None, timeout=10)
     db.execute("PRAGMA synchronous = FULL")
-    while True:
+    for n in itertools.count():
         id, token = str(uuid.uuid4()), "indoubt-" + secrets.token_hex(8).upper()
-        request, end = {"destination": "d", "currency": "usd", "amount": 700, "note": id}, time.time() + 2
+        request, end = {"destination": f"d{n % 20}", "currency": "usd", "amount": 700, "note": id}, time.time() + 2
         db.execute("INSERT INTO intent (id, kind, key, token, input, deadline_at, source, actor) VALUES (?, 'payout', ?, ?, ?, ?, 'sql', 'sql')",
                    (id, id, token, json.dumps(request), int(end * 1000)))
         print("begun", id, flush=True)
