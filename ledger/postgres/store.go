@@ -86,6 +86,7 @@ func (s *Store) Info(ctx context.Context) (i ledger.Info, err error) {
 	noted := true
 	err = database{s.handle}.View(ctx, func(tx store.Tx) (err error) {
 		store.Ahead(tx, infoQuery)
+		lacks := s.Lacking(tx)
 		if i, err = store.Describe(tx); err != nil {
 			return err
 		}
@@ -108,13 +109,13 @@ func (s *Store) Info(ctx context.Context) (i ledger.Info, err error) {
 			}
 			i.Failover.Missing = max(0, i.Failover.At.Sub(time.UnixMilli(known)))
 		}
-		return nil
+		if home && i.Lacks == "" && !s.meta.has("standby") { // held for no one yet; a standby may come later
+			i.Lacks, err = lacks()
+		}
+		return err
 	})
 	if err == nil {
 		i.Cursor, err = s.here(ctx)
-	}
-	if err == nil && i.Lacks == "" && i.Failover.At.IsZero() { // held for no one yet
-		i.Lacks, err = store.Lacking(s.Lacks(ctx))
 	}
 	if !noted && s.Writable() == nil {
 		s.note()
@@ -131,12 +132,4 @@ func strained(full bool, standbys string) string {
 		return "NO STANDBY: nothing is recorded until one is back (" + standbys + ")"
 	}
 	return ""
-}
-
-// Lacks says what the ledger lacks of what this account knows, nil where it is whole. A standby may come later.
-func (s *Store) Lacks(ctx context.Context) error {
-	if s.meta.has("standby") {
-		return nil
-	}
-	return s.Store.Lacks(ctx)
 }

@@ -287,8 +287,5 @@ func (s *Store) Info(ctx context.Context) (ledger.Info, error) {
 	if i.Unsaved.IsZero() {
 		i.Unsaved = i.CreatedAt
 	}
-	if err == nil && i.Lacks == "" { // held for no one yet
-		i.Lacks, err = store.Lacking(s.Lacks(ctx))
-	}
 	return i, err
 }

@@ -230,7 +230,10 @@ func policyInForce(tx Tx, have ledger.PolicyText) (p ledger.PolicyText, err erro
 // Info describes the ledger.
 func (s *Store) Info(ctx context.Context) (info ledger.Info, err error) {
 	err = s.db.View(ctx, func(tx Tx) (err error) {
-		info, err = Describe(tx)
+		lacks := s.Lacking(tx)
+		if info, err = Describe(tx); err == nil && info.Lacks == "" { // held for no one yet
+			info.Lacks, err = lacks()
+		}
 		return err
 	})
 	return info, err

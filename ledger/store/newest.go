@@ -206,16 +206,16 @@ func unlacked(tx Tx, scope ledger.HoldScope) error {
 	return (&newest{of: d.Lacks.Ledger}).asks(tx, d.Lacks.known)
 }
 
-// Lacking is what a ledger lacks by an error of Lacks; other errors stay.
-func Lacking(err error) (string, error) {
-	var l *lacking
-	if errors.As(err, &l) {
-		return l.reason(), nil
+// Lacking asks, together with what is asked next, what the ledger lacks of what this account knows; "" where it is whole.
+func (s *Store) Lacking(tx Tx) (answer func() (string, error)) {
+	must := s.newest.get()
+	Ahead(tx, newestQuery, must.Operation, must.Change)
+	return func() (string, error) {
+		var l *lacking
+		err := s.newest.asks(tx, must)
+		if errors.As(err, &l) {
+			return l.reason(), nil
+		}
+		return "", err
 	}
-	return "", err
-}
-
-// Lacks says what the ledger lacks of what this account knows, nil where it is whole. Errors: *lacking.
-func (s *Store) Lacks(ctx context.Context) error {
-	return s.db.View(ctx, func(tx Tx) error { return s.newest.asks(tx, s.newest.get()) })
 }

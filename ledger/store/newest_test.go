@@ -38,11 +38,11 @@ func TestI13_WhatCameMeanwhileIsNotMissing(t *testing.T) {
 	need.Equal(t, len(need.Get(first.Holds(context.Background(), time.Now()))(t)), 1, "holds")
 	later := New(m, digestkey.Named(""), state)
 	later.Enter(id)
-	need.That(t, errors.Is(later.Lacks(context.Background()), ledger.ErrFailover), "who starts later is not told")
+	need.That(t, errors.Is(later.newest.asks(m, later.newest.get()), ledger.ErrFailover), "who starts later is not told")
 	need.Get(later.newest.file.WriteAt([]byte("17"), lineSize-2))(t)
 	later.newest.close()
 	last := New(m, digestkey.Named(""), state)
 	last.Enter(id)
-	need.OK(t, last.Lacks(context.Background()))
+	need.OK(t, last.newest.asks(m, last.newest.get()))
 	last.newest.close()
 }

@@ -93,12 +93,9 @@ func (x *examination) ledger(ctx context.Context, s ledger.Store) {
 	case ok:
 		x.ok("home", "this file is the original")
 	}
-	if l, is := s.(interface{ Lacks(context.Context) error }); is {
-		if err := l.Lacks(ctx); err != nil {
-			x.broken("newest", err)
-		} else if info.Lacks != "" {
-			x.say("newest", ledger.LevelFail, info.Lacks, "look at the other sides for what was sent since, then `indoubt adopt`")
-		}
+	if info.Lacks != "" {
+		x.say("newest", ledger.LevelFail, info.Lacks,
+			"bring its newest state back; where that is lost, look at the other sides for what was sent since, and then `indoubt adopt`")
 	}
 	if ok {
 		began := time.Now()
