@@ -30,7 +30,7 @@ type Record struct {
 	// Open is what is in flight or in doubt under the locator's gate, with AllParts left out;
 	// nil: nothing is.
 	Open *Record
-	// Kept is what the store has of a record that is one of several; see Locator.Seen.
+	// Kept is what the store has of a record that Reader.Kept returns; see Locator.Seen.
 	Kept any `json:"-"`
 }
 

@@ -104,6 +104,8 @@ type Reader interface {
 	// and all from one state of the ledger, but without the evidence of their
 	// reads. Those that are not there are left out.
 	Records(ctx context.Context, operationIDs []string) ([]Record, error)
+	// Kept returns what Records does, each with Record.Kept, for who changes them soon: it takes memory.
+	Kept(ctx context.Context, operationIDs []string) ([]Record, error)
 }
 
 // Lister lists and counts operations.

@@ -34,6 +34,11 @@ func (c *counted) Records(ctx context.Context, ids []string) ([]ledger.Record, e
 	return c.Store.Records(ctx, ids)
 }
 
+func (c *counted) Kept(ctx context.Context, ids []string) ([]ledger.Record, error) {
+	c.records.Add(1)
+	return c.Store.Kept(ctx, ids)
+}
+
 func (c *counted) Price(ctx context.Context, p []ledger.Pricing) error {
 	c.price.Add(1)
 	return c.Store.Price(ctx, p)

@@ -183,7 +183,7 @@ func (e *Engine) startChecks(ctx context.Context, by time.Time, ended func(ReadR
 	if len(due) == 0 {
 		return 0, false, nil
 	}
-	recs, err := e.o.Store.Records(ctx, ledger.Each(due, func(c dueCheck) string { return c.ID })) // in this order
+	recs, err := e.o.Store.Kept(ctx, ledger.Each(due, func(c dueCheck) string { return c.ID })) // in this order
 	for _, c := range due {
 		var rec ledger.Record
 		if len(recs) > 0 && recs[0].Operation.ID == c.ID {

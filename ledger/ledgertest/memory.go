@@ -232,7 +232,14 @@ func (m *Memory) Read(ctx context.Context, at ledger.Locator) (ledger.Record, er
 }
 
 func (m *Memory) Records(ctx context.Context, ids []string) ([]ledger.Record, error) {
-	recs, err := m.Store.Records(ctx, ids)
+	return m.besides(m.Store.Records(ctx, ids))
+}
+
+func (m *Memory) Kept(ctx context.Context, ids []string) ([]ledger.Record, error) {
+	return m.besides(m.Store.Kept(ctx, ids))
+}
+
+func (m *Memory) besides(recs []ledger.Record, err error) ([]ledger.Record, error) {
 	for i := range recs {
 		m.beside(&recs[i])
 	}

@@ -176,7 +176,7 @@ func (g *game) observe(rt *rapid.T) {
 			Found: len(receipts), Receipts: receipts, Evidence: json.RawMessage(`{"status":200}`), Digest: "p1", Actor: "auto"}}
 	ob.Looks.Check, ob.Failed = rapid.Bool().Draw(rt, "looks"), rapid.Bool().Draw(rt, "failed")
 	if rapid.Bool().Draw(rt, "seen just now") {
-		g.seen[id] = need.Get(g.real.s.Records(ctx, []string{id}))(rt)[0].Kept
+		g.seen[id] = need.Get(g.real.s.Kept(ctx, []string{id}))(rt)[0].Kept
 	}
 	g.both(func(s ledger.Store) (string, error) {
 		ob := ob

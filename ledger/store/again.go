@@ -10,13 +10,6 @@ import (
 // others are the parts of a record that other operations and holds have a say in.
 const others = ledger.PartRelated | ledger.PartHolds
 
-// given is a record that a change may bring back, see ledger.Locator.
-func (l *loaded) given() ledger.Record {
-	rec := l.rec
-	rec.Kept = l
-	return rec
-}
-
 // stillQuery asks whether an operation stands as it was read, in its row, in its price and in its history.
 var stillQuery = `SELECT EXISTS (SELECT 1 FROM op o LEFT JOIN price p ON p.op = o.seq WHERE o.seq = ? AND o.id = ? AND o.version = ?
 	AND o.moved = ? AND o.` + strings.Join(quiet, " = ? AND o.") + ` = ? AND coalesce(p.looks, 0) = ? AND coalesce(p.look_at, 0) = ?

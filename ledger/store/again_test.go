@@ -56,7 +56,7 @@ func TestI7_WhatHasMovedIsReadAgain(t *testing.T) {
 		{"an answer", "flying", func() { settle("flying", ledger.OutcomeCommitted) }},
 		{"a delivery", "flying", func() { need.OK(t, ledger.Deliver(ctx, s, "flying")) }},
 	} {
-		kept := need.Get(s.Records(ctx, []string{step.id}))(t)[0].Kept.(*loaded)
+		kept := need.Get(s.Kept(ctx, []string{step.id}))(t)[0].Kept.(*loaded)
 		kept.rec.Operation.Session = mark
 		at := ledger.Locator{ID: step.id, Skip: ledger.AllParts, Seen: kept}
 		need.Equal(t, need.Get(load(m, at, nil))(t).rec.Operation.Session, mark, "before "+step.what)

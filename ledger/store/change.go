@@ -19,17 +19,17 @@ func (s *Store) Change(ctx context.Context, loc ledger.Locator, changeID string,
 	if changeID == "" {
 		changeID = ledger.NewID()
 	}
-	applied, err = s.change(ctx, loc, changeID, rule)
+	applied, err = change(ctx, s, loc, changeID, rule)
 	if lacks := (*lacking)(nil); errors.As(err, &lacks) {
 		if held := lacks.hold(ctx, s.db); held != nil {
 			return applied, errors.Join(err, held)
 		}
-		return s.change(ctx, loc, changeID, rule)
+		return change(ctx, s, loc, changeID, rule)
 	}
 	return applied, err
 }
 
-func (s *Store) change(ctx context.Context, loc ledger.Locator, changeID string, rule ledger.Rule) (applied ledger.Applied, err error) {
+func change(ctx context.Context, s *Store, loc ledger.Locator, changeID string, rule ledger.Rule) (applied ledger.Applied, err error) {
 	mask, err := s.masks.get(ctx)
 	if err != nil && !errors.As(err, new(*digestkey.Error)) {
 		return applied, err

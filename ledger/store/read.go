@@ -332,12 +332,24 @@ func completed(tx Tx, prefix string) (string, error) {
 }
 
 // Records returns what Read does of several, without the evidence of their reads.
-func (s *Store) Records(ctx context.Context, ids []string) (out []ledger.Record, err error) {
+func (s *Store) Records(ctx context.Context, ids []string) ([]ledger.Record, error) {
+	return several(ctx, s, ids, func(l *loaded) ledger.Record { return l.rec })
+}
+
+// Kept returns what Records does, each with what a change may bring back.
+func (s *Store) Kept(ctx context.Context, ids []string) ([]ledger.Record, error) {
+	return several(ctx, s, ids, func(l *loaded) ledger.Record {
+		rec := l.rec
+		rec.Kept = l
+		return rec
+	})
+}
+
+// several reads operations without the evidence of their reads.
+func several(ctx context.Context, s *Store, ids []string, of func(*loaded) ledger.Record) (out []ledger.Record, err error) {
 	err = s.db.View(ctx, func(tx Tx) error {
 		all, err := recordsOf(tx, ids)
-		for _, l := range all {
-			out = append(out, l.given())
-		}
+		out = ledger.Each(all, of)
 		return err
 	})
 	for i := range out {
