@@ -69,7 +69,7 @@ func (s *Store) Backup(ctx context.Context, to string, keep int) (done BackedUp,
 		return store.SetMeta(tx, store.MetaBackup, fmt.Sprint(began.UnixMilli()))
 	})
 	if keep > 0 {
-		if err = done.thin(ctx, s, keep); err != nil {
+		if err = done.thin(ctx, s, dir, keep); err != nil {
 			err = fmt.Errorf("%s is made, and older ones cannot be removed: %w", to, err)
 		}
 	}
@@ -84,8 +84,7 @@ func (s *Store) backupName() string {
 
 // thin removes what is older than the newest backups of this ledger, and the keys that a kill left without one.
 // It has the lock of their directory.
-func (done *BackedUp) thin(ctx context.Context, s *Store, keep int) error {
-	dir := filepath.Dir(done.Path)
+func (done *BackedUp) thin(ctx context.Context, s *Store, dir string, keep int) error {
 	ours := regexp.MustCompile(`^` + regexp.QuoteMeta(s.backupName()) + `\d{8}T\d{6}Z\.db$`)
 	there, err := os.ReadDir(dir)
 	if err != nil {
