@@ -54,6 +54,7 @@ type BeginRequest struct {
 	Beside  string
 	Follows string // an operation that was waited for: it stands for this request even if it is delivered
 	Safe    bool   // a repeat cannot act twice: one in doubt gets a further attempt
+	WhenLost
 	Repeats string // an attempt whose answer was lost under a key that the other side remembers: while it is the last, another follows
 	Replay  bool   // what is finished keeps its name for TTL, also where its input alone is that
 	Host    string
@@ -90,6 +91,7 @@ type BeginResult struct {
 	Gated     bool      // the operation has another name; it asks the same
 	Told      bool      // it is told once: who asks again, begins
 	Like      bool      // it is another call of the same tool
+	Forgotten bool      // with AnswerInDoubt: nothing is known, but that the ledger may have lost it. A check can tell
 	Change    string    // with AnswerBegun: the change id of the begin
 }
 
@@ -154,6 +156,10 @@ func Begin(ctx context.Context, s Changer, req BeginRequest) (BeginResult, error
 	}
 	if applied.After.ID != "" && !res.Gated {
 		res.Operation = applied.After
+	}
+	if res.Forgotten { // it is recorded, and nobody sends it
+		res.Answer, res.Attempt = AnswerInDoubt, Attempt{}
+		return res, nil
 	}
 	res.Change = req.ChangeID
 	return res, nil
@@ -233,7 +239,7 @@ func begin(rec *Record, req BeginRequest) (BeginResult, Change, error) {
 		if h := rec.HeldBy(); h != nil {
 			return h.stops(o)
 		}
-		return beginAgain(rec, req, nil)
+		return rec.Look.again(rec, req)
 	}
 }
 
@@ -299,18 +305,32 @@ func beginNew(rec *Record, req BeginRequest, retire bool) (BeginResult, Change, 
 		Request: req.Request, TTL: req.TTL, CreatedAt: now,
 	}
 	rec.Mask.make(&o, rec.Times, req.StandIn)
+	held := covering(rec.Holds, req.Kind, now)
+	stopped := held != nil && held.Begins && req.Actor.Machine && req.SentAt.IsZero()
+	if !stopped && rec.Look.Covers(req, now) {
+		if res, refused := rec.Look.refuses(o, req); refused {
+			res.Operation = unwritten(req, o)
+			return res, Change{}, nil
+		}
+		req, o.CreatedAt = rec.Look.forgot(req, now), rec.Look.Since
+	}
 	marks := req.Marks
 	if req.Describe != nil {
 		marks = req.Describe(&o)
 	}
-	if h := covering(rec.Holds, req.Kind, now); h != nil && h.Begins && req.Actor.Machine && req.SentAt.IsZero() {
-		return h.stops(Operation{Kind: req.Kind, Scope: req.Scope, Key: req.Key, Title: o.Title, Target: o.Target})
+	if stopped {
+		return held.stops(unwritten(req, o))
 	}
 	o.Target, o.MarkRules = cmp.Or(o.Target, req.requestTarget()), marks.Rules
 	rec = &Record{Operation: o, Now: now}
 	res, c, err := beginAgain(rec, req, nil)
 	c.Insert, c.Retire, c.Marks = true, retire, marks.Values
 	return res, c, err
+}
+
+// unwritten is an operation as it is told of, where it is not recorded.
+func unwritten(req BeginRequest, o Operation) Operation {
+	return Operation{Kind: req.Kind, Scope: req.Scope, Key: req.Key, Title: o.Title, Target: o.Target}
 }
 
 func beginAllowed(rec *Record, req BeginRequest, g Allowed) (BeginResult, Change, error) {
@@ -384,7 +404,7 @@ func beginAgain(rec *Record, req BeginRequest, g *Allowed) (BeginResult, Change,
 	o.Undelivered = req.AwaitsDelivery || o.NamedByInput()
 	note(rec, &o, req.Actor, c.Event.Reason)
 	c.Operation, c.Attempts = &o, []Attempt{a}
-	return BeginResult{Answer: AnswerBegun, Operation: o, Attempt: a}, c, nil
+	return BeginResult{Answer: AnswerBegun, Operation: o, Attempt: a, Forgotten: a.Sender == SenderForgotten}, c, nil
 }
 
 // start puts an attempt in flight.

@@ -16,6 +16,7 @@ type Record struct {
 	Related   []Relation // with the same target: those that overtook it first
 	Holder    *Relation  // who has its key where the ledger had lost it, as far as a rule needs it
 	Holds     []Hold     // in force
+	Look      *Look      // with Holds; nil where nothing can be lost
 	Outages   []string   // that it is in, the newest first; not inside a Change
 	Pricing   Pricing
 	Now       time.Time

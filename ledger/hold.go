@@ -28,6 +28,7 @@ type Hold struct {
 	CreatedAt time.Time // by the ledger, when it was written down
 	Until     time.Time // zero: until released
 	ChangeID  string
+	Lacks     time.Time // when a change was made that the ledger lacks, where that is why
 }
 
 // says who holds, and why.

@@ -129,5 +129,6 @@ type Info struct {
 	MovedTo   string    // where this ledger has moved to: it is looked at only
 	Copied    string    // not empty: why this file is looked at only (a copy of another ledger)
 	Unsaved   time.Time // when its newest backup that was read back was begun, its birth where none was; zero where a server keeps it
+	Look      *Look     // with Until, Kinds and Adopted: begins are looked for first, since it was adopted; nil: they are not
 	Lacks     string    // not empty: what was recorded in it and is not there any more; begins are held until it is adopted
 }

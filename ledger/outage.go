@@ -46,7 +46,8 @@ type Lost struct {
 // another program sent and gave up ended at no time that is known.
 func (a Attempt) Lost(o Operation) (l Lost, is bool) {
 	l = Lost{o.ID, a.EndedAt, o.Kind, o.Source.Pipeline, string(a.ErrorClass), a.Proof == Refused}
-	return l, (a.Outcome == OutcomeUncertain || a.Outcome == OutcomeFailed) && a.Sender != SenderImport
+	elsewhere := a.Sender == SenderImport || a.Sender == SenderForgotten
+	return l, (a.Outcome == OutcomeUncertain || a.Outcome == OutcomeFailed) && !elsewhere
 }
 
 // Fate is what became of an operation of an outage.

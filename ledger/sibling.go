@@ -8,7 +8,9 @@ type Sibling struct {
 	ID, Token string
 	Began     int64 // Seq of the event that began its first attempt
 	Ended     int64 // Seq of the newest event of any attempt of it
-	Failed    bool  // it is known or said not to have landed
+	BornAt    time.Time
+	EndedAt   time.Time // of its latest attempt
+	Failed    bool      // it is known or said not to have landed
 }
 
 // SiblingQuery asks for the operations of a kind that have one of some tokens; without

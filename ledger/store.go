@@ -183,7 +183,7 @@ type Holds interface {
 	// Hold stops repeats, permissions and bulk runs for a scope; a hold on the
 	// same scope is replaced. Release it with LiftHold.
 	Hold(ctx context.Context, h Hold) error
-	LiftHold(ctx context.Context, scope HoldScope, actor Actor, reason, changeID string) error
+	LiftHold(ctx context.Context, l Lift) error
 	// Holds returns the holds in force at now.
 	Holds(ctx context.Context, now time.Time) ([]Hold, error)
 }

@@ -104,6 +104,9 @@ func (r *Record) LostEnd(deadline time.Duration) time.Time {
 		return time.Time{}
 	}
 	for _, a := range r.Attempts {
+		if a.Sender == SenderForgotten { // it is the one that may be lost
+			continue
+		}
 		deadline = max(deadline, a.DeadlineAt.Sub(a.StartedAt))
 	}
 	return r.Gap.Add(deadline)

@@ -149,7 +149,7 @@ func adopted(t *testing.T, atOnce bool) {
 	f.phase.Store(2)
 	need.OK(t, need.Get(open.At(now))(t).Adopt(t.Context(), open.Options{Actor: maya}))
 	f.policy(fmt.Sprintf(payPolicy, f.side.URL))
-	need.OK(t, f.store.LiftHold(t.Context(), "all", maya, "looked", ""))
+	need.OK(t, f.store.LiftHold(t.Context(), ledger.Lift{Scope: "all", LookFirst: new(time.Duration), Actor: maya, Reason: "looked"}))
 	f.more(2)
 	need.OK(t, risk())
 	landed := f.doubt("pay", 7, 7)
@@ -223,7 +223,7 @@ func TestI9_AdoptedWhileALostAttemptIsSent(t *testing.T) {
 	at := standby.URL("ledger")
 	need.OK(t, need.Get(open.At(at))(t).Adopt(t.Context(), open.Options{Actor: maya}))
 	f.store = opened(at)
-	need.OK(t, f.store.LiftHold(t.Context(), "all", maya, "looked", ""))
+	need.OK(t, f.store.LiftHold(t.Context(), ledger.Lift{Scope: "all", LookFirst: new(time.Duration), Actor: maya, Reason: "looked"}))
 	second := record.New(f.store, nil, record.Options{})
 	for key, w := range ways {
 		again[key], settle = send(second, key, w[1].applied, w[1].told)

@@ -79,10 +79,10 @@ func TestI13_AnAdoptedLedgerIsNotCheckedWithoutItsPolicy(t *testing.T) {
 	w.engine.apply(w.ctx) // which is for a ledger that never had one
 	_, err := w.engine.Once(w.ctx, nil)
 	need.That(t, errors.Is(err, ledger.ErrRefused) && strings.Contains(said, "only looking: "+ledger.Lapsed), "%v, it says %q", err, said)
-	err = w.store.LiftHold(w.ctx, "all", maya, "looked", "")
+	err = w.store.LiftHold(w.ctx, ledger.Lift{Scope: "all", Actor: maya, Reason: "looked"})
 	need.That(t, errors.Is(err, ledger.ErrRefused) && strings.Contains(err.Error(), ledger.Lapsed), "released: %v", err)
 	w.policy(w.inForce().Text())
-	need.OK(t, w.store.LiftHold(w.ctx, "all", maya, "looked", ""))
+	need.OK(t, w.store.LiftHold(w.ctx, ledger.Lift{Scope: "all", Actor: maya, Reason: "looked"}))
 	w.engine.lead.checked = time.Time{}
 	need.Get(w.engine.Once(w.ctx, nil))(t)
 	need.Equal(t, w.get(o.ID).Operation.State, ledger.Committed)

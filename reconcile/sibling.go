@@ -44,7 +44,7 @@ func (s siblingSearch) siblings(ctx context.Context) (out policy.Siblings) {
 		return out
 	}
 	shown := func(other ledger.Record) bool { return s.Shows(s.found.Marks, other) }
-	older, younger := sides(known, known[own])
+	older, younger := s.sides(known, known[own])
 	s.name(ctx, &out, older, younger, shown)
 	if s.enough(out) || !s.Asks() {
 		return out
@@ -58,14 +58,18 @@ func (s siblingSearch) enough(found policy.Siblings) bool {
 	return found.Older != "" && (found.Younger != "" || s.Consistent())
 }
 
-// sides are the siblings before an operation and after it, the nearest first.
-func sides(all []ledger.Sibling, own ledger.Sibling) (older, younger []ledger.Sibling) {
+// sides are the siblings before an operation and after it, the nearest first. Of what was sent before the history tells
+// of it only the time says what came before, and of what the ledger may have lost also what came after.
+func (s siblingSearch) sides(all []ledger.Sibling, own ledger.Sibling) (older, younger []ledger.Sibling) {
+	rec := s.Record
+	sentBefore, forgotten := sentBy(rec, ledger.SenderImport, ledger.SenderForgotten), sentBy(rec, ledger.SenderForgotten)
+	lost := rec.LostEnd(s.Deadline) // the history may lack an attempt until then
 	for _, b := range all {
 		switch {
 		case b.Failed || b.ID == own.ID || b.Began == 0 || b.Ended == 0:
-		case b.Ended < own.Began:
+		case b.Ended < own.Began && (!sentBefore || b.EndedAt.Before(rec.Operation.StartedAt)):
 			older = append(older, b)
-		case b.Began > own.Ended:
+		case (b.Began > own.Ended || forgotten) && b.BornAt.After(lost):
 			younger = append(younger, b)
 		}
 	}
@@ -91,29 +95,25 @@ func (s siblingSearch) name(ctx context.Context, out *policy.Siblings, older, yo
 	}
 }
 
-// first is the nearest of some siblings that this check may be tried on; without an id where
-// there is none. What was imported had been sent before the history tells of it.
+// first is the nearest of some siblings that this check may be tried on; without an id where there is none. What was
+// sent before the history tells of it is not known to be younger.
 func (s siblingSearch) first(ctx context.Context, of []ledger.Sibling, older bool, shown func(ledger.Record) bool) (ledger.Operation, error) {
-	lost := s.Record.LostEnd(s.Deadline) // the history may lack an attempt until then
 	for _, b := range of[:min(len(of), nearest)] {
 		r, err := s.o.Store.Read(ctx, ledger.Locator{ID: b.ID, Skip: ledger.AllParts})
 		if err != nil {
 			return ledger.Operation{}, err
 		}
-		o, other := s.Record.Operation, r.Operation
-		fits := s.Fits(other) && !(imported(r) || !other.CreatedAt.After(lost))
-		if older {
-			fits = s.Fits(other) && !(imported(s.Record) && !other.EndedAt.Before(o.StartedAt))
-		}
-		if fits && shown(r) {
-			return other, nil
+		known := older || !sentBy(r, ledger.SenderImport, ledger.SenderForgotten)
+		if known && s.Fits(r.Operation) && shown(r) {
+			return r.Operation, nil
 		}
 	}
 	return ledger.Operation{}, nil
 }
 
-func imported(rec ledger.Record) bool {
-	return slices.ContainsFunc(rec.Attempts, func(a ledger.Attempt) bool { return a.Sender == ledger.SenderImport })
+// sentBy reports whether an attempt has one of these senders.
+func sentBy(rec ledger.Record, senders ...string) bool {
+	return slices.ContainsFunc(rec.Attempts, func(a ledger.Attempt) bool { return slices.Contains(senders, a.Sender) })
 }
 
 // ask makes the check for what is known to have landed, on each side where none was found.
@@ -133,7 +133,7 @@ func (s siblingSearch) ask(ctx context.Context, out *policy.Siblings, own ledger
 		landed, err := s.o.Store.Siblings(ctx, ledger.SiblingQuery{Kind: o.Kind, Before: side.before, Limit: newest})
 		var other ledger.Operation
 		if err == nil {
-			other, err = s.first(ctx, side.pick(sides(landed, own)), side.name == &out.Older, func(ledger.Record) bool { return true })
+			other, err = s.first(ctx, side.pick(s.sides(landed, own)), side.name == &out.Older, func(ledger.Record) bool { return true })
 		}
 		if err != nil {
 			out.Cause, out.Why = ledger.CauseUnchecked, "the ledger did not tell what landed: "+err.Error()

@@ -204,7 +204,7 @@ func holdStops(d *desk) {
 	if res := d.begin("allowed"); res.Answer != ledger.AnswerRefused || res.Operation.ID != allowed.ID {
 		d.Fatalf("while held, the pipeline that came for its permission was told %s", res.Answer)
 	}
-	d.ok(d.s.LiftHold(ctx, "kind:card.charge", maya, "it is up", d.id("change")))
+	d.ok(d.s.LiftHold(ctx, ledger.Lift{Scope: "kind:card.charge", Actor: maya, Reason: "it is up", ChangeID: d.id("change")}))
 	need.Equal(d, d.begin("allowed").Answer, ledger.AnswerBegun, "after the hold")
 }
 

@@ -153,7 +153,7 @@ func repeating(t *testing.T, open Open) {
 	}
 	lift := d.id("change")
 	for range 2 {
-		d.ok(d.s.LiftHold(ctx, "all", maya, "it is up", lift))
+		d.ok(d.s.LiftHold(ctx, ledger.Lift{Scope: "all", Actor: maya, Reason: "it is up", ChangeID: lift}))
 	}
 	if now := len(d.events("")); now != before+2 {
 		d.Fatalf("a hold and its release, both repeated, left %d events, want 2", now-before)

@@ -71,7 +71,7 @@ func outageGroups(t *testing.T, open Open) {
 	d.wantGroups("3 held by sam, 1 elsewhere, 1 overdue by billing, 1 parked by maya")
 	d.clock.Advance(time.Hour)
 	d.wantGroups("5 held by sam, 1 elsewhere")
-	d.ok(d.s.LiftHold(ctx, "downstream:card", sam, "it is up", d.id("change")))
+	d.ok(d.s.LiftHold(ctx, ledger.Lift{Scope: "downstream:card", Actor: sam, Reason: "it is up", ChangeID: d.id("change")}))
 	d.wantGroups("4 proven, 1 elsewhere, 1 said")
 
 	first := d.retry(d.read(op["b"].ID).Operation, ledger.BasisProof).After

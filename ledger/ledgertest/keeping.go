@@ -303,11 +303,12 @@ func holds(t *testing.T, open Open) {
 	if got := scopes(); !slices.Equal(got, []string{"downstream:stripe still down"}) {
 		d.Fatalf("holds are %v: the other's time is over", got)
 	}
-	d.ok(d.s.LiftHold(ctx, "downstream:stripe", maya, "it is up", d.id("change")))
+	d.ok(d.s.LiftHold(ctx, ledger.Lift{Scope: "downstream:stripe", Actor: maya, Reason: "it is up", ChangeID: d.id("change")}))
 	if got := scopes(); len(got) != 0 {
 		d.Fatalf("holds are %v after the release", got)
 	}
-	d.ok(d.s.LiftHold(ctx, "kind:mail", maya, "it is up", d.id("change"))) // not held: nothing happens
+	notHeld := ledger.Lift{Scope: "kind:mail", Actor: maya, Reason: "it is up", ChangeID: d.id("change")}
+	d.ok(d.s.LiftHold(ctx, notHeld)) // nothing happens
 	var verbs []string
 	for _, e := range d.events("") {
 		if e.OperationID == "" {

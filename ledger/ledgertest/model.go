@@ -283,7 +283,9 @@ func (g *game) hold(rt *rapid.T) {
 	scope := rapid.SampledFrom([]ledger.HoldScope{"all", "kind:card.charge", "kind:mail"}).Draw(rt, "scope")
 	id := g.id("c")
 	if rapid.Bool().Draw(rt, "lift") {
-		g.both(func(s ledger.Store) (string, error) { return "", s.LiftHold(ctx, scope, maya, "up", id) })
+		g.both(func(s ledger.Store) (string, error) {
+			return "", s.LiftHold(ctx, ledger.Lift{Scope: scope, Actor: maya, Reason: "up", ChangeID: id})
+		})
 	} else {
 		g.both(func(s ledger.Store) (string, error) {
 			return "", s.Hold(ctx, ledger.Hold{Scope: scope, Actor: maya, Reason: "down", ChangeID: id, Until: Noon.Add(3 * time.Hour)})

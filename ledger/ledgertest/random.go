@@ -399,7 +399,7 @@ func (f *fuzzed) own() {
 	default:
 		err = f.s.Hold(ctx, ledger.Hold{Scope: pick[ledger.HoldScope](f.r, "all", "kind:k"), Actor: maya, Reason: "night"})
 		if err == nil && f.r.IntN(2) == 0 {
-			err = f.s.LiftHold(ctx, "all", maya, "over", f.id())
+			err = f.s.LiftHold(ctx, ledger.Lift{Scope: "all", Actor: maya, Reason: "over", ChangeID: f.id()})
 		}
 		if err == nil {
 			err = f.s.Fold(ctx, nil, true, func(string) ledger.Burst {

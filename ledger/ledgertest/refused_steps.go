@@ -201,6 +201,15 @@ var refusedSteps = []refusedStep{
 	{"!intent under it", "begins are held here: indoubt", []string{
 		"INSERT INTO intent (id, kind, key, actor) VALUES ('f6', 'mail', 'INV-6', 'cron')"}},
 	{"release", "", []string{"DELETE FROM hold"}},
+	// What an adoption leaves behind.
+	{"it is over", "", []string{`INSERT INTO hold (scope, kinds, actor, reason, created_at, until, change_id)
+		VALUES ('look', '["note"]', 'kim', 'r', 1, 1, 'h6')`,
+		"INSERT INTO intent (id, kind, key, actor) VALUES ('f6', 'mail', 'INV-6', 'cron')"}},
+	{"it is not", "", []string{"UPDATE hold SET until = 0 WHERE scope = 'look'"}},
+	{"!intent", "may have lost that this was sent", []string{
+		"INSERT INTO intent (id, kind, key, actor) VALUES ('f7', 'mail', 'INV-7', 'cron')"}},
+	{"a kind that a person lets go", "", []string{"INSERT INTO intent (id, kind, key, actor) VALUES ('f7', 'note', 'INV-7', 'cron')"}},
+	{"looked", "", []string{"DELETE FROM hold"}},
 	// A failure is taken back by a person.
 	{"w failed on a word", "", []string{born("w", "w", "gate='G'; token='tw'"), moved("w",
 		`state='failed'; unproven=1; verb='settle'; facts='{"outcome":"failed"}'`)}},

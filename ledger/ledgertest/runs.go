@@ -321,7 +321,9 @@ func runsHeld(t *testing.T, open Open) {
 	hold := func(scope ledger.HoldScope) {
 		d.ok(d.s.Hold(ctx, ledger.Hold{Scope: scope, Actor: sam, Reason: "stripe said so", ChangeID: d.id("hold"), CreatedAt: d.clock.Now().Add(-time.Hour)})) // by a clock that is behind
 	}
-	lift := func(scope ledger.HoldScope) { d.ok(d.s.LiftHold(ctx, scope, sam, "over", d.id("lift"))) }
+	lift := func(scope ledger.HoldScope) {
+		d.ok(d.s.LiftHold(ctx, ledger.Lift{Scope: scope, Actor: sam, Reason: "over", ChangeID: d.id("lift")}))
+	}
 	hold("kind:other")
 	r = d.play(r, 1, ledger.CameLanded)
 	hold("kind:card.charge")
@@ -424,8 +426,8 @@ func runsAccounted(t *testing.T, open Open) {
 				real.ok(plain.s.Hold(ctx, h))
 			case 4:
 				id := real.id("lift")
-				real.ok(s.LiftHold(ctx, "all", sam, "r", id))
-				real.ok(plain.s.LiftHold(ctx, "all", sam, "r", id))
+				real.ok(s.LiftHold(ctx, ledger.Lift{Scope: "all", Actor: sam, Reason: "r", ChangeID: id}))
+				real.ok(plain.s.LiftHold(ctx, ledger.Lift{Scope: "all", Actor: sam, Reason: "r", ChangeID: id}))
 			default:
 				item, c := rapid.IntRange(0, size-1).Draw(rt, "item"), rapid.SampledFrom(ledger.Outcomes).Draw(rt, "came")
 				change(func(s ledger.Store) (ledger.DecisionRun, *ledger.RunItem, error) {

@@ -252,7 +252,7 @@ func TestI3_AFailover(t *testing.T) {
 			}
 		}
 		need.That(t, n == 1, "%d events say who adopted it", n)
-		need.OK(t, s.LiftHold(ctx, "all", ledger.Actor{Name: "vera"}, "looked", ""))
+		need.OK(t, s.LiftHold(ctx, ledger.Lift{Scope: "all", LookFirst: new(time.Duration), Actor: ledger.Actor{Name: "vera"}, Reason: "looked"}))
 		if err := w.pipeline(s, "new"); err != nil {
 			t.Error(err)
 		}
@@ -303,7 +303,7 @@ func restored(t *testing.T, dump string, operations int) {
 		t.Fatalf("a dump is sent from: %v", err)
 	}
 	need.OK(t, s.Adopt(ctx, ledger.Actor{Name: "vera"}, ""))
-	need.OK(t, s.LiftHold(ctx, "all", ledger.Actor{Name: "vera"}, "looked", ""))
+	need.OK(t, s.LiftHold(ctx, ledger.Lift{Scope: "all", LookFirst: new(time.Duration), Actor: ledger.Actor{Name: "vera"}, Reason: "looked"}))
 	need.OK(t, w.pipeline(s, "again"))
 	for end := time.Now().Add(amply); time.Now().Before(end); {
 		if need.Get(f.follow())(t) == 0 {

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	"indoubt/ledger"
 	"indoubt/ledger/need"
@@ -57,12 +58,13 @@ func TestI13_ASnapshotIsPutBack(t *testing.T) {
 		res := need.Get(ledger.Begin(ctx, who, begun("lost")))(t)
 		need.That(t, res.Answer == ledger.AnswerHeld && strings.Contains(res.Why, "older state"), "%s: %s", res.Answer, res.Why)
 	}
-	err = stranger.LiftHold(ctx, "all", ledger.Actor{Name: "vera"}, "no", ledger.NewID())
+	vera := ledger.Actor{Name: "vera"}
+	err = stranger.LiftHold(ctx, ledger.Lift{Scope: "all", LookFirst: new(time.Duration), Actor: vera, Reason: "no", ChangeID: ledger.NewID()})
 	need.That(t, errors.Is(err, ledger.ErrFailover), "released: %v", err)
 
 	need.OK(t, stranger.Adopt(ctx, ledger.Actor{Name: "vera"}, ""))
 	need.Equal(t, need.Get(ledger.Begin(ctx, s, begun("lost")))(t).Answer, ledger.AnswerHeld, "it is adopted")
-	need.OK(t, stranger.LiftHold(ctx, "all", ledger.Actor{Name: "vera"}, "looked", ledger.NewID()))
+	need.OK(t, stranger.LiftHold(ctx, ledger.Lift{Scope: "all", LookFirst: new(time.Duration), Actor: vera, Reason: "looked", ChangeID: ledger.NewID()}))
 	for _, who := range []*Store{s, later, stranger} {
 		need.Equal(t, need.Get(ledger.Begin(ctx, who, begun(ledger.NewID())))(t).Answer, ledger.AnswerBegun, "it is released")
 	}

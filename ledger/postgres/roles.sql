@@ -45,6 +45,7 @@ GRANT UPDATE (holder, rank, since, until) ON indoubt.lead TO indoubt_engine, ind
 GRANT UPDATE (kinds, pipelines, classes, first_at, last_at, answered_at, over_at) ON indoubt.outage TO indoubt_engine, indoubt_operator;
 GRANT UPDATE (taken_by, taken_until) ON indoubt.outage TO indoubt_operator;
 GRANT INSERT ON indoubt.hold TO indoubt_engine, indoubt_operator; -- an engine, where the ledger lacks what it has followed
+GRANT UPDATE (kinds, until) ON indoubt.hold TO indoubt_operator; -- of what an adoption left behind
 GRANT DELETE ON indoubt.hold, indoubt.lead TO indoubt_operator;
 GRANT UPDATE (reason, payload) ON indoubt.ev TO indoubt_operator;
 

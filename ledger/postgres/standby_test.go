@@ -221,7 +221,7 @@ func TestI13_ALogicalReplicaIsAdopted(t *testing.T) {
 	s, vera := opened(t, to, Options{}), ledger.Actor{Name: "vera", Terminal: true}
 	need.That(t, w.pipeline(s, "too early") != nil && w.sent["too early"] == 0, "it is sent from before it is adopted")
 	need.OK(t, s.Adopt(ctx, vera, ""))
-	need.OK(t, s.LiftHold(ctx, "all", vera, "looked", ""))
+	need.OK(t, s.LiftHold(ctx, ledger.Lift{Scope: "all", LookFirst: new(time.Duration), Actor: vera, Reason: "looked"}))
 	for n := range 5 {
 		need.OK(t, w.pipeline(s, fmt.Sprint("after ", n)))
 	}

@@ -35,7 +35,7 @@ func TestI3_APrimaryThatComesBack(t *testing.T) {
 	first.Kill()
 	need.OK(t, second.Promote())
 	need.OK(t, s.Adopt(ctx, vera, ""))
-	need.OK(t, s.LiftHold(ctx, "all", vera, "looked", ""))
+	need.OK(t, s.LiftHold(ctx, ledger.Lift{Scope: "all", LookFirst: new(time.Duration), Actor: vera, Reason: "looked"}))
 	need.Equal(t, begin("on the second"), ledger.AnswerBegun)
 	settled(t, second, third)
 
@@ -51,7 +51,7 @@ func TestI3_APrimaryThatComesBack(t *testing.T) {
 	// One that was made from the second follows it, wherever it stands in the address.
 	need.OK(t, third.Promote())
 	need.OK(t, s.Adopt(ctx, vera, ""))
-	need.OK(t, s.LiftHold(ctx, "all", vera, "looked", ""))
+	need.OK(t, s.LiftHold(ctx, ledger.Lift{Scope: "all", LookFirst: new(time.Duration), Actor: vera, Reason: "looked"}))
 	need.Equal(t, begin("on the second"), ledger.AnswerInProgress)
 	need.OK(t, second.Up())
 	reconnect()

@@ -51,8 +51,9 @@ type KindRule struct {
 	TokenAppend   string // path of a list in the input that senders add the token to, or of a text that it ends
 	Policy        int64  // number of the policy in force that says all this; 0: none is
 	Redact        []string
-	Access        string // read, write or "" when not stated
-	Repeat        string // one of the Repeat… constants, or ""
+	Access        string          // read, write or "" when not stated
+	WhenLost      ledger.WhenLost // of a request that the ledger may have lost
+	Repeat        string          // one of the Repeat… constants, or ""
 	// Supersedes: what is finished or given up gives its key up once a later one on its target
 	// landed or may have.
 	Supersedes bool

@@ -125,7 +125,7 @@ func (r *Recorder) beginToSend(ctx context.Context, w Request) (Begun, error) {
 			if _, err := r.Wait(ctx, ledger.Locator{ID: res.Operation.ID}); err != nil {
 				return Begun{BeginResult: res}, err
 			}
-		case res.Answer == ledger.AnswerInDoubt && w.Reconcile && r.CanRead() && !read && !res.Like:
+		case res.Answer == ledger.AnswerInDoubt && (w.Reconcile || res.Forgotten) && r.CanRead() && !read && !res.Like:
 			read, req.Follows = true, res.Operation.ID
 			if err := r.ReadNow(ctx, res.Operation.ID); err != nil {
 				res.Why = Unchecked(err)
@@ -317,9 +317,9 @@ func (r *Recorder) request(w Request, rule KindRule) (ledger.BeginRequest, []str
 	// A client of HTTP that lost its answer asks again like one that wants it back.
 	req.Supersedes = rule.Supersedes && w.Sender != "http"
 	req.Follows, req.Counts, req.Repeats = w.Follows, w.Counts, w.Repeats
-	req.Safe, req.Replay = rule.Safe, rule.Repeat == RepeatReplay
+	req.Safe, req.Replay, req.WhenLost = rule.Safe, rule.Repeat == RepeatReplay, rule.WhenLost
 	if w.Replaces != "" && !rule.Named {
-		req.Safe, req.Target = true, w.Replaces
+		req.Safe, req.Target, req.WhenLost = true, w.Replaces, ledger.NoHarm
 	}
 	if rule.Repeat != RepeatAllow {
 		if req.Gate, err = r.gate(w, rule); err != nil {

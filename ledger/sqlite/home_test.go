@@ -63,11 +63,11 @@ func TestI13_AdoptedAtTheNewestEvent(t *testing.T) {
 	moved := need.Get(Open(ctx, to, Options{Clock: c.Now, Steady: hostclock.With(c.Now)}))(t)
 	defer moved.Close()
 	need.Equal(t, need.Get(ledger.Begin(ctx, moved, request()))(t).Answer, ledger.AnswerHeld, "under the hold that came with it")
-	need.OK(t, moved.LiftHold(ctx, "all", ann, "moved", ""))
+	need.OK(t, moved.LiftHold(ctx, ledger.Lift{Scope: "all", LookFirst: new(time.Duration), Actor: ann, Reason: "moved"}))
 	rec := need.Get(moved.Read(ctx, ledger.Locator{ID: begin(t, moved).Operation.ID}))(t)
 	need.That(t, rec.Gap.IsZero() && len(rec.Holds) == 0, "it lacks nothing: %s, %+v", rec.Gap, rec.Holds)
 
-	need.OK(t, s.LiftHold(ctx, "all", ann, "over", ""))
+	need.OK(t, s.LiftHold(ctx, ledger.Lift{Scope: "all", LookFirst: new(time.Duration), Actor: ann, Reason: "over"}))
 	c.Advance(time.Second)
 	begin(t, s)
 	err = Adopt(ctx, copied(), Options{Actor: ann, At: "held"})

@@ -43,7 +43,7 @@ func TestI13_AnOlderStateInTheSameFileBeginsNothing(t *testing.T) {
 	release := func() error {
 		s := need.Get(Open(ctx, path, Options{}))(t)
 		defer s.Close()
-		return s.LiftHold(ctx, "all", ann, "no", ledger.NewID())
+		return s.LiftHold(ctx, ledger.Lift{Scope: "all", LookFirst: new(time.Duration), Actor: ann, Reason: "no", ChangeID: ledger.NewID()})
 	}
 
 	put(t, path, older)

@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -42,5 +43,5 @@ func release(t *testing.T, path string) {
 	defer s.Close()
 	res := need.Get(ledger.Begin(ctx, s, request()))(t)
 	need.Must(t, res.Answer == ledger.AnswerHeld && strings.Contains(res.Why, "adopted"), "%+v", res)
-	need.OK(t, s.LiftHold(ctx, "all", ann, "looked", ""))
+	need.OK(t, s.LiftHold(ctx, ledger.Lift{Scope: "all", LookFirst: new(time.Duration), Actor: ann, Reason: "looked"}))
 }

@@ -3,8 +3,10 @@ package store
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"slices"
+	"time"
 
 	"indoubt/ledger"
 	"indoubt/ledger/digestkey"
@@ -60,8 +62,10 @@ type Adoption struct {
 // newest event from before is here, and no attempt began after it, it lacks nothing. Errors: not_found, moved.
 func (a Adoption) Write(tx Tx) error {
 	now := tx.Moment().Wall
-	told := errors.Join(SetMeta(tx, "id", ledger.NewID()),
-		Tell(tx, ledger.Event{ID: ledger.NewID(), At: now, Verb: "adopt", Actor: a.Actor, Reason: a.Why}))
+	since, err := a.since(tx, now)
+	adopt := ledger.Event{ID: ledger.NewID(), At: now, Verb: "adopt", Actor: a.Actor, Reason: a.Why}
+	adopt.Detail, _ = json.Marshal(map[string]int64{"since": millis(since)})
+	told := errors.Join(err, SetMeta(tx, "id", ledger.NewID()), Tell(tx, adopt))
 	if a.Newest != "" {
 		return errors.Join(told, a.lacksNothing(tx))
 	}
@@ -93,7 +97,34 @@ func (a Adoption) Write(tx Tx) error {
 	}
 	held := holding{Scope: "all", Begins: true, Actor: a.Actor, Reason: "adopted: what was sent last may be missing",
 		ChangeID: ledger.NewID()}
-	return errors.Join(err, told, SetMeta(tx, metaGap, decimal(int(millis(now)))), held.save(tx, nil))
+	return errors.Join(err, told, SetMeta(tx, metaGap, decimal(int(millis(now)))), held.save(tx, nil),
+		exec(tx, `DELETE FROM hold WHERE scope = ?`, string(ledger.ScopeLook)),
+		exec(tx, `INSERT INTO hold (scope, actor, reason, created_at, change_id) VALUES (?, ?, ?, ?, ?)`,
+			string(ledger.ScopeLook), named(a.Actor.Name), adopt.Reason, millis(now), adopt.ID))
+}
+
+// since is from when on the ledger may lack what was sent: its newest begin, of those that are older than what someone
+// remembers and is not here; or where an adoption before says so.
+func (a Adoption) since(tx Tx, now time.Time) (time.Time, error) {
+	holds, look, err := holdsAt(tx, now)
+	if err != nil {
+		return now, err
+	}
+	known := now
+	for _, h := range holds {
+		if !h.Lacks.IsZero() {
+			known = h.Lacks
+		}
+	}
+	var newest int64
+	err = One(tx, []any{&newest}, `SELECT coalesce(
+		(SELECT at FROM ev WHERE verb IN ('begin', 'retry') AND at < ? ORDER BY seq DESC LIMIT 1),
+		(SELECT max(begun_at) FROM op WHERE begun_at < ?), (SELECT CAST(value AS {int}) FROM meta WHERE name = 'created'), 0)`,
+		millis(known), millis(known))
+	if look != nil && millis(look.Since) < newest {
+		newest = millis(look.Since)
+	}
+	return at(newest), err
 }
 
 func (a Adoption) endRuns(tx Tx) error {

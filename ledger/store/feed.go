@@ -94,7 +94,7 @@ func sayAgain(e ledger.Event, facts, payload object) json.RawMessage {
 
 // isLedgers reports whether an event of the verb is about the ledger.
 func isLedgers(verb string) bool {
-	return verb == ledger.PolicyApplied || verb == "hold" || verb == "release" || verb == "clock" || verb == ledger.VerbPrune
+	return slices.Contains([]string{ledger.PolicyApplied, "hold", "release", "adopt", "clock", string(ledger.VerbPrune)}, verb)
 }
 
 // addEvent leaves an event that is about no change of a row.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strconv"
 	"time"
 
 	"indoubt/ledger"
@@ -30,7 +31,7 @@ type holding ledger.Hold
 // save writes it down, and what the ledger lacks where that is why.
 func (h holding) save(tx Tx, why *lacking) error {
 	now := tx.Moment().Wall // and not the clock of who holds: a run that goes on is stopped by what came since
-	standing, err := holdsAt(tx, now)
+	standing, _, err := holdsAt(tx, now)
 	if err != nil {
 		return err
 	}
@@ -52,33 +53,41 @@ func (h holding) save(tx Tx, why *lacking) error {
 }
 
 // LiftHold releases a scope. One that is not held is no error and no event.
-func (s *Store) LiftHold(ctx context.Context, scope ledger.HoldScope, actor ledger.Actor, reason, changeID string) error {
-	changeID = nonEmpty(changeID, ledger.NewID())
+func (s *Store) LiftHold(ctx context.Context, l ledger.Lift) error {
+	l.ChangeID = nonEmpty(l.ChangeID, ledger.NewID())
 	return s.db.Update(ctx, func(tx Tx) error {
-		if known, err := happened(tx, 0, changeID); err != nil || known {
+		if known, err := happened(tx, 0, l.ChangeID); err != nil || known {
 			return err
 		}
-		if err := unlacked(tx, scope); err != nil {
+		if err := unlacked(tx, l.Scope); err != nil {
 			return err
 		}
 		if p, err := policyInForce(tx, ledger.PolicyText{}); err != nil {
 			return err
-		} else if p.Lapsed && scope == "all" { // which is what an adoption holds
+		} else if p.Lapsed && l.Scope == "all" { // which is what an adoption holds
 			return &ledger.RefusedError{Verb: "release", Why: ledger.Lapsed, Hint: ledger.ApplyAnew}
 		}
-		n, err := tx.Exec(`DELETE FROM hold WHERE scope = ?`, string(scope))
+		n, err := tx.Exec(`DELETE FROM hold WHERE scope = ? AND scope <> ?`, string(l.Scope), string(ledger.ScopeLook))
+		if err != nil {
+			return err
+		}
+		_, look, err := holdsAt(tx, tx.Moment().Wall)
+		if next := look.After(l, tx.Moment().Wall); err == nil && next != nil {
+			n++
+			err = exec(tx, `UPDATE hold SET until = ?, kinds = ? WHERE scope = ?`, millis(next.Until), list(next.Kinds),
+				string(ledger.ScopeLook))
+		}
 		if err != nil || n == 0 {
 			return err
 		}
-		detail, _ := json.Marshal(map[string]string{"scope": string(scope)})
-		return Tell(tx, ledger.Event{ID: changeID, Verb: "release", Actor: actor, Reason: reason, Detail: detail})
+		return Tell(tx, l.Event())
 	})
 }
 
 // Holds returns the holds in force at now.
 func (s *Store) Holds(ctx context.Context, now time.Time) (out []ledger.Hold, err error) {
 	err = s.db.View(ctx, func(tx Tx) (err error) {
-		out, err = holdsAt(tx, now)
+		out, _, err = holdsAt(tx, now)
 		return err
 	})
 	return out, err
@@ -88,18 +97,29 @@ func (s *Store) Holds(ctx context.Context, now time.Time) (out []ledger.Hold, er
 const holdsQuery = `SELECT h.scope, h.kinds, h.actor, coalesce(e.machine, 0) = 1, coalesce({text e.facts}, ''), h.reason, h.begins,
 	h.created_at, h.until, h.change_id FROM hold h LEFT JOIN ev e ON e.op = 0 AND e.id = h.change_id ORDER BY h.created_at, h.scope`
 
-// holdsAt are the holds in force.
-func holdsAt(tx Tx, now time.Time) ([]ledger.Hold, error) {
+// holdsAt are the holds in force, and what an adoption left behind; nil where it has ended.
+func holdsAt(tx Tx, now time.Time) (in []ledger.Hold, look *ledger.Look, err error) {
 	all, err := Collect(tx, func(rows Rows) (h ledger.Hold, err error) {
 		var kinds, facts string
 		var created, until int64
 		err = rows.Scan(&h.Scope, &kinds, &h.Actor.Name, &h.Actor.Machine, &facts, &h.Reason, &h.Begins, &created, &until, &h.ChangeID)
-		w := whoIn(parse(facts))
+		said := parse(facts)
+		w := whoIn(said)
 		h.Actor.OSUser, h.Actor.Host, h.Actor.Terminal = w.OSUser, w.Host, w.Terminal
 		h.Kinds, h.CreatedAt, h.Until = unlist(kinds), at(created), at(until)
+		h.Lacks, _ = time.Parse(time.RFC3339, quoted(parse(parse(said.get("detail")).get("lacks")).get("At")))
+		if h.Scope == ledger.ScopeLook {
+			since, _ := strconv.ParseInt(parse(said.get("detail")).get("since"), 10, 64)
+			look = &ledger.Look{Since: at(since), Adopted: h.CreatedAt, Until: h.Until, Kinds: h.Kinds}
+		}
 		return h, err
 	}, holdsQuery)
-	return slices.DeleteFunc(all, func(h ledger.Hold) bool { return !h.Until.IsZero() && millis(h.Until) < millis(now) }), err
+	if !look.At(now) {
+		look = nil
+	}
+	return slices.DeleteFunc(all, func(h ledger.Hold) bool {
+		return h.Scope == ledger.ScopeLook || !h.Until.IsZero() && millis(h.Until) < millis(now)
+	}), look, err
 }
 
 // Lead takes the scopes, renews them, and gives the holder's others up.
@@ -241,16 +261,20 @@ func (s *Store) Info(ctx context.Context) (info ledger.Info, err error) {
 
 // Describe is what the tables say of the ledger.
 func Describe(tx Tx) (info ledger.Info, err error) {
-	var last, lost, engine, created, backup int64
+	var last, lost, engine, created, backup, adopted, until int64
+	var kinds string
 	Ahead(tx, describing)
 	if info.Step, info.SteppedAt, err = lastStep(tx); err != nil {
 		return info, err
 	}
-	err = One(tx, []any{&info.ID, &created, &info.MovedTo, &info.LastSeq, &last, &lost, &info.LastBy, &engine, &info.Lacks, &backup},
-		describing)
+	err = One(tx, []any{&info.ID, &created, &info.MovedTo, &info.LastSeq, &last, &lost, &info.LastBy, &engine, &info.Lacks, &backup,
+		&adopted, &until, &kinds}, describing)
 	info.CreatedAt, info.LastWrite, info.LastError = at(created), at(last), at(lost)
 	info.EngineAt, info.Unsaved = at(engine), at(backup)
 	info.Cursor = ledger.NumberCursor(info.LastSeq)
+	if look := (&ledger.Look{Adopted: at(adopted), Until: at(until), Kinds: unlist(kinds)}); adopted != 0 && look.At(tx.Moment().Wall) {
+		info.Look = look
+	}
 	return info, err
 }
 
@@ -263,4 +287,7 @@ const describing = `SELECT coalesce((SELECT value FROM meta WHERE name = 'id'), 
 	coalesce((SELECT max(until) FROM lead WHERE name NOT LIKE 'run:%'), 0),
 	coalesce((SELECT h.reason FROM hold h JOIN ev e ON e.op = 0 AND e.id = h.change_id
 		WHERE h.scope = 'all' AND h.begins = 1 AND e.machine = 1), ''),
-	CAST(coalesce((SELECT value FROM meta WHERE name = '` + MetaBackup + `'), '0') AS {int})`
+	CAST(coalesce((SELECT value FROM meta WHERE name = '` + MetaBackup + `'), '0') AS {int}),
+	` + ofLook + `created_at` + ending + `0), ` + ofLook + `until` + ending + `0), ` + ofLook + `{text kinds}` + ending + `'[]')`
+
+const ofLook, ending = `coalesce((SELECT `, ` FROM hold WHERE scope = '` + string(ledger.ScopeLook) + `'), `

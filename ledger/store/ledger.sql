@@ -238,6 +238,8 @@ where NEW.change_id NOT IN (OLD.change_id, '')
 @instead intent
 - checks and clock are names of indoubt itself: sign with another one
   lower(trim(coalesce(NEW.actor, ''))) IN ('checks', 'clock')
+- this ledger was adopted, and may have lost that this was sent: begin it by the program, which looks for it first
+  EXISTS (SELECT 1 FROM {schema}hold h WHERE h.scope = 'look' AND (h.until = 0 OR h.until > {now}) AND {text h.kinds} NOT LIKE '%"' || NEW.kind || '"%')
 ! INSERT INTO {schema}op (id, kind, name, n, payload, target, title, token, token_sent, source, actor, deadline_at, reason, facts)
   VALUES (NEW.id, NEW.kind, NEW.key, (SELECT coalesce(max(o.n), -1) + 1 FROM {schema}op o WHERE o.name = NEW.key AND o.scope = '' AND o.kind = NEW.kind), CASE WHEN NEW.input IS NOT NULL THEN {object 'op', {object 'input', NEW.input}} END, coalesce(NEW.target, ''), coalesce(NEW.title, ''),
           coalesce(NEW.token, ''), CASE WHEN coalesce(NEW.token, '') = '' THEN 0 ELSE 1 END, coalesce(NEW.source, {who NEW.actor}), {who NEW.actor}, coalesce(NEW.deadline_at, {now} + 60000), 'attempt 1', {object 'sender', 'sql'})

@@ -182,7 +182,7 @@ func (e *lacking) hold(ctx context.Context, db Database) error {
 			return err
 		}
 		now := tx.Moment().Wall
-		standing, err := holdsAt(tx, now)
+		standing, _, err := holdsAt(tx, now)
 		if err != nil || slices.ContainsFunc(standing, func(h ledger.Hold) bool { return h.Scope == "all" && h.Begins }) {
 			return err
 		}

@@ -279,8 +279,11 @@ func (s *Store) Siblings(ctx context.Context, q ledger.SiblingQuery) ([]ledger.S
 		beside += ", '" + verb + "'"
 	}
 	return gather(ctx, s, func(rows Rows) (b ledger.Sibling, err error) {
-		return b, rows.Scan(&b.ID, &b.Token, &b.Failed, &b.Began, &b.Ended)
-	}, `SELECT o.id, o.token, o.state = 'failed', coalesce((SELECT min(e.seq) FROM ev e WHERE e.op = o.seq
+		var born, ended int64
+		err = rows.Scan(&b.ID, &b.Token, &b.Failed, &born, &ended, &b.Began, &b.Ended)
+		b.BornAt, b.EndedAt = at(born), at(ended)
+		return b, err
+	}, `SELECT o.id, o.token, o.state = 'failed', o.created_at, o.ended_at, coalesce((SELECT min(e.seq) FROM ev e WHERE e.op = o.seq
 		AND e.verb <> '`+verbLook+`'), 0),
 		coalesce((SELECT max(e.seq) FROM ev e WHERE e.op = o.seq AND e.verb NOT IN (`+beside[2:]+`)), 0) FROM op o WHERE `+where, args...)
 }

@@ -69,7 +69,7 @@ func load(tx Tx, loc ledger.Locator, m ledger.Mask) (*loaded, error) {
 		all = []*loaded{none()}
 		all[0].rec.Now, all[0].rec.Steady = now.Wall, now.Steady
 		if loc.Skip&ledger.PartHolds == 0 { // those on begins stop what is new
-			all[0].rec.Holds, err = holdsAt(tx, now.Wall)
+			all[0].rec.Holds, all[0].rec.Look, err = holdsAt(tx, now.Wall)
 		}
 	}
 	return append(all, nil)[0], err
@@ -156,12 +156,13 @@ func complete(tx Tx, all []*loaded, skip ledger.Parts, events string, args ...an
 	}
 	now := tx.Moment()
 	var holds []ledger.Hold
+	var look *ledger.Look
 	if err == nil && skip&ledger.PartHolds == 0 {
-		holds, err = holdsAt(tx, now.Wall)
+		holds, look, err = holdsAt(tx, now.Wall)
 	}
 	for _, l := range all {
 		l.belongs(&l.state)
-		l.rec.Found, l.rec.Now, l.rec.Steady, l.rec.Holds = true, now.Wall, now.Steady, holds
+		l.rec.Found, l.rec.Now, l.rec.Steady, l.rec.Holds, l.rec.Look = true, now.Wall, now.Steady, holds, look
 		l.rec.Attempts = slices.Clone(l.attempts)
 		if a := l.rec.Attempt(l.o.LiveAttempt); a != nil {
 			a.DeadlineAt = l.o.DeadlineAt // a heartbeat moves it, and no event says so

@@ -98,7 +98,7 @@ func (s *Store) ChangeRun(ctx context.Context, known ledger.DecisionRun, rule le
 		if known, err := happened(tx, 0, changeID); known || err != nil {
 			return err
 		}
-		if rec.Holds, err = holdsAt(tx, rec.Now); err != nil {
+		if rec.Holds, _, err = holdsAt(tx, rec.Now); err != nil {
 			return err
 		}
 		c, err := rule(rec)

@@ -307,7 +307,7 @@ func TestI3_I10_EachRowOfARunIsSentAtMostOnce(t *testing.T) {
 			clock.Advance(time.Minute) // leases and deadlines run out
 			_, err := w.s.Expire(rt.Context(), 99)
 			w.ok(err)
-			w.ok(w.s.LiftHold(rt.Context(), "kind:card.charge", sam, "over", ledger.NewID()))
+			w.ok(w.s.LiftHold(rt.Context(), ledger.Lift{Scope: "kind:card.charge", Actor: sam, Reason: "over", ChangeID: ledger.NewID()}))
 			runs, err := w.s.Runs(rt.Context(), ledger.RunQuery{ID: "run"})
 			w.ok(err)
 			if len(runs) == 0 { // it died before the run was written down

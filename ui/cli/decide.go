@@ -25,6 +25,7 @@ type decideFlags struct {
 	truth     string // ack
 	until     string
 	begins    bool   // hold
+	lookFirst string // release
 	request   string // retry: the digest of what may be sent
 	key       bool   // redact
 }

@@ -149,6 +149,10 @@ func (x *examination) lastWrites(ctx context.Context, s ledger.Store) {
 		level, do = ledger.LevelWarn, "silence is not health: check that the pipelines write to this ledger"
 	}
 	x.say("last write", level, ticket.Ago(now.Sub(info.LastWrite))+by, do)
+	if l := info.Look; l != nil {
+		said := lookedFor(l, x.a.policyToLookBy())
+		x.say("look first", ledger.LevelWarn, "it was adopted at "+clockTime(l.Adopted)+": "+said[0], said[1])
+	}
 	if holds, err := s.Holds(ctx, now); err == nil {
 		for _, h := range holds {
 			what, do := string(h.Scope), h.Scope.Release()+", when it is over"

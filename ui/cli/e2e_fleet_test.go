@@ -68,7 +68,7 @@ func TestE2E_OneLedgerForAFleet(t *testing.T) {
 	f.says(105, "may be missing", f.as("ci", "again")+"indoubt run --kind post --key new -- true")
 	f.says(0, "goes on", f.as("owner", "again")+"indoubt adopt --yes")
 	f.says(107, "begins are held", f.as("ci", "again")+"indoubt run --kind post --key new -- true")
-	f.says(0, "released", f.as("owner", "again")+"indoubt release --all --reason looked")
+	f.says(0, "released", f.as("owner", "again")+"indoubt release --all --look-first 0 --reason looked")
 	f.says(0, "", f.as("ci", "again")+"indoubt run --kind post --key new -- true")
 }
 

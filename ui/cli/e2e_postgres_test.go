@@ -149,7 +149,7 @@ func TestE2E_ALedgerInPostgreSQL(t *testing.T) {
 	say(2, "first look", "adopt")
 	say(0, "begins are held until you have looked", "adopt", "--yes")
 	say(107, "come again", "run", "--kind", "post", "--key", "k", "--", "true")
-	say(0, "released all", "release", "--all", "--reason", "looked")
+	say(0, "released all", "release", "--all", "--look-first", "0", "--reason", "looked")
 	say(0, "may be missing", "log")
 	say(0, "what was recorded last", "log")
 	say(0, "nothing to adopt", "adopt")

@@ -86,6 +86,8 @@ func TestI10_E2E_ABackupIsRestoredAsThePageSays(t *testing.T) {
 	s.must(7, secret...) // the same request, so it has the same digest
 	need.Equal(t, write("after"), 107, "a new one before anyone has looked: exit")
 	asThePageSays("release")
+	need.Equal(t, write("after"), 107, "a new one of a kind without a check: exit")
+	asThePageSays("unlooked")
 	need.Equal(t, write("after"), 0, "writers do not go on: exit")
 	text := need.Get(os.ReadFile(ran))(t)
 	times := map[string]int{}
@@ -114,6 +116,7 @@ func TestI10_E2E_ABackupIsRestoredAsThePageSays(t *testing.T) {
 	need.OK(t, os.WriteFile(rows, []byte(`{"kind": "note", "key": "lost"}`), 0o600))
 	s.must(0, "import", rows)
 	s.must(0, "release", "--all", "--reason", "looked")
+	s.must(0, "release", "note", "--look-first", "0", "--reason", "looked")
 	need.Equal(t, write("new"), 0, "it goes on: exit")
 	need.Equal(t, write("lost"), 106, "what was imported is in doubt: exit")
 	text = need.Get(os.ReadFile(ran))(t)
@@ -164,6 +167,8 @@ func aServerIsRestored(t *testing.T, way string, put func(*restoring) (disaster 
 	r.block("adopt")
 	run(107, "new")
 	r.block("release")
+	run(107, "new")
+	r.says(0, "released", r.as+"indoubt release charge --look-first 0 --reason looked")
 	for _, key := range []string{"early", "INV-1042", "new"} {
 		r.run(r.as+"indoubt run --kind charge --key "+key+" -- sh -c 'echo "+key+" >> ran'", "sh")
 	}

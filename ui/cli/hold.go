@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -69,11 +68,26 @@ until that is released, also where another hold takes its place.`,
 }
 
 func newReleaseCommand(a *app) *cobra.Command {
-	return ofScope(&cobra.Command{
-		Use:     "release [KIND|--downstream D|--all]",
-		Short:   "Lift a hold",
-		Example: "  indoubt release --all --reason 'outage over'",
-	}, a, &decideFlags{}, holdCommand.release)
+	var flags decideFlags
+	cmd := ofScope(&cobra.Command{
+		Use:   "release [KIND|--downstream D|--all]",
+		Short: "Lift a hold; go on after an adoption",
+		Long: `Lift a hold, and say how many sends that lets loose.
+
+A ledger that was adopted may have lost what was sent last. So once its begins are released,
+each whose key is unknown, or failed before the adoption, is looked for first, for as long as
+--look-first says: it is recorded as sent before, and a check tells whether that landed. Then
+its answer is given, or it begins. Choose a time that is no shorter than what queues and
+clients keep. Kinds that are safe to repeat, or replace what is there, pass, and so does what
+has no key. A kind whose check does not compare the token stays held. Once a person has
+looked at the other side for what was sent last, --look-first 0 lets one kind go.`,
+		Example: `  indoubt release --all --reason 'outage over'
+  indoubt release --all --look-first 3d --reason 'restored; the queue keeps 2 days'
+  indoubt release mail.send --look-first 0 --reason 'looked in the outbox: nothing is missing'`,
+	}, a, &flags, holdCommand.release)
+	cmd.Flags().StringVar(&flags.lookFirst, "look-first", "",
+		"after an adoption: for how long begins are looked for first; 24h, or longer where keys are remembered for longer")
+	return cmd
 }
 
 // ofScope has a command take what it is about: a kind, a downstream or everything.
@@ -192,6 +206,14 @@ func (c holdCommand) standstill(ctx context.Context, s ledger.Store, h ledger.Ho
 }
 
 func (c holdCommand) release(ctx context.Context, scope ledger.HoldScope, flags *decideFlags) error {
+	lift := ledger.Lift{Scope: scope, Reason: flags.reason}
+	if flags.lookFirst != "" {
+		length, err := ledger.ParseDuration(flags.lookFirst)
+		if err != nil || length < 0 {
+			return usage(fmt.Sprintf("--look-first %q is not a duration", flags.lookFirst), "write --look-first 24h, 3d or 0")
+		}
+		lift.LookFirst = &length
+	}
 	run, err := c.scoped(ctx, "release", []string{string(scope)}, needs{reason: true, silent: true}, flags, nil)
 	if err != nil {
 		return err
@@ -201,12 +223,15 @@ func (c holdCommand) release(ctx context.Context, scope ledger.HoldScope, flags 
 	if err != nil {
 		return err
 	}
+	looks, err := c.looksFirst(ctx, run, &lift)
+	if err != nil {
+		return err
+	}
 	others := slices.DeleteFunc(slices.Clone(holds), func(h ledger.Hold) bool { return h.Scope == scope })
-	nothing := func(w *safe.Writer) { w.Println(string(scope) + " is not held") }
-	switch standing := len(others) < len(holds); {
+	switch standing := len(others) < len(holds) || looks; {
 	case run.Record.Done() > 0 || !standing && len(others) == 0:
 		run.carry(ctx)
-		return c.done(effectNoop, data, nothing)
+		return c.done(effectNoop, data, func(w *safe.Writer) { w.Println(string(scope) + " is not held") })
 	case !standing: // it may be another one that was meant
 		run.carry(ctx)
 		return &failure{Code: "not_found", Message: string(scope) + " is not held; nothing was released", More: held(others),
@@ -214,24 +239,35 @@ func (c holdCommand) release(ctx context.Context, scope ledger.HoldScope, flags 
 	case flags.dryRun:
 		return c.done(effectWouldUpdate, data, func(w *safe.Writer) { w.Println("would release " + string(scope)) })
 	}
-	switch err := run.store.LiftHold(ctx, scope, run.actor, flags.reason, run.Record.ChangeID(run.Items[0])); {
-	case errors.Is(err, ledger.ErrNotFound):
-		return c.done(effectNoop, data, nothing)
-	case err != nil:
+	lift.Actor, lift.ChangeID = run.actor, run.Record.ChangeID(run.Items[0])
+	if err := run.store.LiftHold(ctx, lift); err != nil {
 		return err
 	}
 	run.carry(ctx)
-	loose, err := c.letLoose(ctx, run.store, holds[slices.IndexFunc(holds, func(h ledger.Hold) bool { return h.Scope == scope })])
+	loose := 0
+	for _, h := range holds {
+		if h.Scope == scope && err == nil {
+			loose, err = c.letLoose(ctx, run.store, h)
+		}
+	}
 	if err != nil {
 		return err
 	}
 	data["allowed"] = loose
+	lines := held(others)
+	if looks {
+		said, err := c.lookedFor(ctx, run, data)
+		if err != nil {
+			return err
+		}
+		lines = append(said, lines...)
+	}
 	return c.done(effectUpdated, data, func(w *safe.Writer) {
 		w.Println("released " + string(scope))
 		if loose > 0 {
 			w.Printf("%d allowed sends go out when their pipelines come\n", loose)
 		}
-		for _, line := range held(others) {
+		for _, line := range lines {
 			w.Println(line)
 		}
 	})

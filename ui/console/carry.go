@@ -81,9 +81,9 @@ func (m *Root) carry(action dialog.Action) tea.Cmd {
 			return safe.Say("held: %s", ticket.Scope(a.Scope)), err
 		})
 	case ask.Release:
-		change := ledger.NewID()
+		lift := ledger.Lift{Scope: a.Scope, Actor: actor, Reason: a.Reason, ChangeID: ledger.NewID()}
 		return m.write(safe.Say("release"), "", func(ctx context.Context) (safe.Text, error) {
-			return safe.Say("released: %s", ticket.Scope(a.Scope)), store.LiftHold(ctx, a.Scope, actor, a.Reason, change)
+			return safe.Say("released: %s", ticket.Scope(a.Scope)), store.LiftHold(ctx, lift)
 		})
 	case ask.Copy:
 		m.say("copied the %s, if your terminal allows it: %s", a.What, begins(a.Text))

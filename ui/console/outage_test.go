@@ -146,7 +146,7 @@ func TestWhatWaitsIsAGroupOfItsOwn(t *testing.T) {
 	b.send(feed.Changed{})
 	b.shows("    11  did not land, held by sam", "17 NEED YOU", "NOT IN IT  6 need you")
 	b.keys("R").shows("R is off")
-	need.OK(t, b.m.o.Store.LiftHold(ctx, "kind:stripe.charge", sam, "it is up", "lift"))
+	need.OK(t, b.m.o.Store.LiftHold(ctx, ledger.Lift{Scope: "kind:stripe.charge", Actor: sam, Reason: "it is up", ChangeID: "lift"}))
 	b.send(feed.Changed{})
 	b.shows("    11  did not land", "     1  parked by sam")
 	b.tickOver(2*time.Minute).shows("19 NEED YOU", "    12  did not land", "NOT IN IT  7 need you").hides("parked by sam") // no one wrote anything

@@ -168,6 +168,8 @@ func sender(o ledger.Operation, a ledger.Attempt) safe.Text {
 			return safe.Say("command %s", strings.Join(o.Command.Argv, " "))
 		}
 		return safe.Say("command")
+	case ledger.SenderForgotten:
+		return safe.Say("%s may have sent it: the ledger was adopted, and lost what came last", cmp.Or(o.Source.Pipeline, "its pipeline"))
 	case ledger.SenderImport:
 		return safe.Say("%s, not before this time", cmp.Or(o.Source.Pipeline, "its pipeline"))
 	}
@@ -196,8 +198,11 @@ func outcome(a ledger.Attempt) safe.Text {
 		return safe.Say("did not land%s", Colon(a.Error))
 	case ledger.OutcomeUncertain:
 		text := safe.Say("%s after %s", cmp.Or(status(a.Status), "no clear answer"), seconds(took))
-		if a.Sender == ledger.SenderImport {
+		switch a.Sender {
+		case ledger.SenderImport:
 			text = safe.Say("taken over as given up")
+		case ledger.SenderForgotten:
+			text = safe.Say("not known")
 		}
 		if c := ErrorClass(a.ErrorClass); c != "" {
 			text = safe.Say("%s (%s)", text, c)

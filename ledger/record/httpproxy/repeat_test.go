@@ -172,6 +172,6 @@ func TestBeginsAreHeld(t *testing.T) {
 	need.That(t, 1 <= seconds && seconds <= 10, "it may come again after %d s", seconds)
 	counts := need.Get(w.store.Counts(t.Context(), time.Now()))(t)
 	need.That(t, up.total() == 0 && counts.All == 0, "%d went out, %d are recorded", up.total(), counts.All)
-	need.OK(t, w.store.LiftHold(t.Context(), "all", hold.Actor, "over", ledger.NewID()))
+	need.OK(t, w.store.LiftHold(t.Context(), ledger.Lift{Scope: "all", Actor: hold.Actor, Reason: "over", ChangeID: ledger.NewID()}))
 	need.Equal(t, w.post("k-1", `{}`).status, 201)
 }

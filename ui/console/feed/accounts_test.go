@@ -111,7 +111,7 @@ func (o *outages) told(r *rand.Rand) string {
 		return fmt.Sprint("a permission ", err)
 	case 6:
 		if holds := need.Get(o.s.Holds(ctx, o.now))(o.t); len(holds) > 0 {
-			need.OK(o.t, o.s.LiftHold(ctx, "kind:pay1", sam, "over", ledger.NewID()))
+			need.OK(o.t, o.s.LiftHold(ctx, ledger.Lift{Scope: "kind:pay1", Actor: sam, Reason: "over", ChangeID: ledger.NewID()}))
 			return "the end of a hold"
 		}
 		need.OK(o.t, o.s.Hold(ctx, ledger.Hold{ChangeID: ledger.NewID(), Scope: "kind:pay1", Reason: "wait", Actor: sam}))

@@ -1,0 +1,79 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"indoubt/ledger"
+	"indoubt/policy"
+)
+
+// looksFirst reports whether a release changes what is looked for since an adoption. Of everything it says for how long,
+// where nobody has: as long as another side may still answer from its memory.
+func (c holdCommand) looksFirst(ctx context.Context, run *decisionRun, lift *ledger.Lift) (bool, error) {
+	info, err := run.store.Info(ctx)
+	if err != nil {
+		return false, err
+	}
+	switch {
+	case info.Look == nil && lift.LookFirst != nil:
+		return false, usage("--look-first is for a ledger that was adopted, and this one was not",
+			"release it without --look-first")
+	case lift.LookFirst == nil && lift.Scope == "all" && info.Look != nil && info.Look.Until.IsZero():
+		length := ledger.LookFor
+		for _, name := range run.policy.Kinds() {
+			length = max(length, run.policy.Kind(name).Remembers)
+		}
+		lift.LookFirst = &length
+	}
+	return info.Look.After(*lift, c.clock()) != nil, nil
+}
+
+// lookedFor says what is looked for after a release.
+func (c holdCommand) lookedFor(ctx context.Context, run *decisionRun, data map[string]any) ([]string, error) {
+	info, err := run.store.Info(ctx)
+	if err != nil || info.Look == nil {
+		return nil, err
+	}
+	data["look_first"] = lookJSON(info.Look)
+	return lookedFor(info.Look, run.policy), nil
+}
+
+// whenLost is what the policy says of a request of a kind that the ledger may have lost.
+func whenLost(k *policy.Kind) ledger.WhenLost {
+	switch {
+	case k.Effect.Safe() || k.Effect.Access() == "read":
+		return ledger.NoHarm
+	case k.Read != nil && k.Read.Proves():
+		return ledger.CheckLooks
+	}
+	return ledger.PersonLooks
+}
+
+func lookJSON(l *ledger.Look) map[string]any {
+	return map[string]any{"adopted_at": moment(l.Adopted), "until": moment(l.Until), "released": list(l.Kinds)}
+}
+
+// lookedFor says what begins wait for since an adoption, and which kinds stay held.
+func lookedFor(l *ledger.Look, p *policy.Policy) []string {
+	var looked, held []string
+	for _, name := range p.Kinds() {
+		switch when := whenLost(p.Kind(name)); {
+		case when == ledger.NoHarm || slices.Contains(l.Kinds, name):
+		case when == ledger.CheckLooks:
+			looked = append(looked, name)
+		default:
+			held = append(held, name)
+		}
+	}
+	until := "for now, "
+	if !l.Until.IsZero() {
+		until = "until " + clockTime(l.Until) + " "
+	}
+	unlooked := strings.Join(append(held, "what the policy does not name"), ", ")
+	which := cmp.Or(strings.Join(looked, ", "), "no kind of the policy")
+	return []string{until + "begins whose key is unknown are looked for first: " + which,
+		"held until a person has looked, for no check can tell: " + unlooked + " (" + ledger.ReleaseUnlooked("KIND") + ")"}
+}
