@@ -37,46 +37,45 @@ func (e *Engine) keepUp(ctx context.Context) (more bool, err error) {
 		return false, nil
 	}
 	f.next, f.news = now.Add(followEvery), false
-	if err := e.follow(ctx); err != nil || !e.leads(ledger.LeadLedger) {
-		return false, err
+	more, err = e.follow(ctx)
+	if err == nil && e.leads(ledger.LeadLedger) {
+		var n int
+		n, err = e.priceBatch(ctx)
+		more = more || n > 0
 	}
-	n, err := e.priceBatch(ctx)
-	if n > 0 {
+	if more {
 		f.next = now
 	}
-	return n > 0, err
+	return more, err
 }
 
-// follow reads what was recorded since it was called last. It schedules looks for second
-// effects, and prices what is beside an operation that moved.
-func (e *Engine) follow(ctx context.Context) error {
+// follow reads a batch of what was recorded since it was called last. It schedules looks for second
+// effects, and prices what is beside an operation that moved. more reports that there may be more: checks begin between.
+func (e *Engine) follow(ctx context.Context) (more bool, err error) {
 	f := &e.after
 	if e.lead.takenOver() || f.place == "" {
 		if err := e.lookBack(ctx); err != nil {
-			return err
+			return false, err
 		}
 	}
-	for {
-		events, next, err := e.o.Store.Follow(ctx, f.place, batch)
-		if err != nil {
-			return fmt.Errorf("read what happened: %w", err)
-		}
-		var c concerned
-		var ids []string // was done something with
-		for _, ev := range events {
-			ids = append(ids, ev.OperationID)
-			c.add(ev)
-		}
-		if err := e.concern(ctx, c); err != nil {
-			return err
-		}
-		if err := e.fold(ctx, ids, false); err != nil {
-			return err
-		}
-		if f.place = next; len(events) < batch {
-			return nil
-		}
+	events, next, err := e.o.Store.Follow(ctx, f.place, batch)
+	if err != nil {
+		return false, fmt.Errorf("read what happened: %w", err)
 	}
+	var c concerned
+	var ids []string // was done something with
+	for _, ev := range events {
+		ids = append(ids, ev.OperationID)
+		c.add(ev)
+	}
+	if err := e.concern(ctx, c); err != nil {
+		return false, err
+	}
+	if err := e.fold(ctx, ids, false); err != nil {
+		return false, err
+	}
+	f.place = next
+	return len(events) >= batch, nil
 }
 
 // fold opens, grows and ends outages, and adds to the sums, where this process leads.

@@ -83,7 +83,7 @@ func TestADoubtIsPricedAnewForWhatIsBesideIt(t *testing.T) {
 			look := func() ledger.Lane { // what a pass does but for the checks
 				t.Helper()
 				e.after.next = time.Time{}
-				need.OK(t, e.follow(w.ctx))
+				need.Get(e.follow(w.ctx))(t)
 				need.Get(e.priceBatch(w.ctx))(t)
 				return w.lane(o.ID)
 			}
@@ -122,7 +122,7 @@ func TestADoubtIsPricedAnewForWhatThePolicyNames(t *testing.T) {
 	need.Get(w.engine.priceBatch(w.ctx))(t)
 	need.Equal(t, w.lane(o.ID), ledger.LaneReading, "alone")
 	w.doubt("pay", 2)
-	need.OK(t, w.engine.follow(w.ctx))
+	need.Get(w.engine.follow(w.ctx))(t)
 	need.Equal(t, w.lane(o.ID), ledger.LaneReading, "the other has no name yet")
 	need.Get(w.engine.priceBatch(w.ctx))(t)
 	need.Equal(t, w.lane(o.ID), ledger.LaneDecide, "the other has a name")

@@ -38,7 +38,7 @@ func BenchmarkReads(b *testing.B) {
 	fmt.Fprintln(in)
 	need.Get(lines.ReadString('\n'))(b)
 	e := w.leading()
-	need.OK(b, e.follow(w.ctx))
+	need.Get(e.follow(w.ctx))(b)
 	for need.Get(e.priceBatch(w.ctx))(b) > 0 {
 	}
 	var before, after syscall.Rusage

@@ -67,7 +67,7 @@ func TestI6_NothingIsProvenWhileAProcessLives(t *testing.T) {
 	follow := func(want ledger.Tree) {
 		t.Helper()
 		w.engine.after.next, w.engine.after.treesAt = time.Time{}, time.Time{}
-		need.OK(t, w.engine.follow(w.ctx))
+		need.Get(w.engine.follow(w.ctx))(t)
 		need.Equal(t, w.get(o.ID).Attempts[0].Tree, want, "tree")
 	}
 	follow(ledger.TreeOpen)
