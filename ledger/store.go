@@ -65,10 +65,11 @@ type Store interface {
 	// (4 characters or more) finds it too. Its operations are a Page filtered by
 	// outage:ID.
 	Outage(ctx context.Context, id string, now time.Time) (OutageAccount, error)
-	// Fold opens, grows and ends outages: by the newest attempts of the operations, and,
-	// with all, by every one since the newest outage. It adds what came to the sums of
+	// Fold opens, grows and ends outages: by the attempts of operations of which one ended, and,
+	// with all, by every one since the newest outage. What was heard of operations says whether
+	// an outage was answered since its newest error. It adds what came to the sums of
 	// Statistics. It is for who leads the ledger; what is done twice is done once.
-	Fold(ctx context.Context, operationIDs []string, all bool, burst func(kind string) Burst) error
+	Fold(ctx context.Context, ended, heard []string, all bool, burst func(kind string) Burst) error
 	// OutagesSince names the outages that the first events behind the cursor are
 	// about, themselves or by their operation, and reports whether limit events were
 	// enough to see all. Errors: *CursorError.

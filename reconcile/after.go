@@ -63,15 +63,13 @@ func (e *Engine) follow(ctx context.Context) (more bool, err error) {
 		return false, fmt.Errorf("read what happened: %w", err)
 	}
 	var c concerned
-	var ids []string // was done something with
 	for _, ev := range events {
-		ids = append(ids, ev.OperationID)
 		c.add(ev)
 	}
 	if err := e.concern(ctx, c); err != nil {
 		return false, err
 	}
-	if err := e.fold(ctx, ids, false); err != nil {
+	if err := e.fold(ctx, c, false); err != nil {
 		return false, err
 	}
 	f.place = next
@@ -79,12 +77,12 @@ func (e *Engine) follow(ctx context.Context) (more bool, err error) {
 }
 
 // fold opens, grows and ends outages, and adds to the sums, where this process leads.
-func (e *Engine) fold(ctx context.Context, ids []string, all bool) error {
+func (e *Engine) fold(ctx context.Context, c concerned, all bool) error {
 	if e.onlyReads(ctx) || !e.leads(ledger.LeadLedger) {
 		return nil
 	}
 	pol := e.policy()
-	if err := e.o.Store.Fold(ctx, ids, all, func(kind string) ledger.Burst { return pol.Kind(kind).Burst() }); err != nil {
+	if err := e.o.Store.Fold(ctx, c.ended, c.heard, all, func(kind string) ledger.Burst { return pol.Kind(kind).Burst() }); err != nil {
 		return fmt.Errorf("look for outages, and sum up: %w", err)
 	}
 	return nil
@@ -97,7 +95,6 @@ func (e *Engine) lookBack(ctx context.Context) error {
 		return fmt.Errorf("find the newest event: %w", err)
 	}
 	var c concerned
-	var ids []string
 	q := ledger.HistoryQuery{Until: info.Cursor, Newest: true, Limit: batch}
 	for read := 0; read < followBack; read += batch {
 		events, err := e.o.Store.History(ctx, q)
@@ -106,7 +103,7 @@ func (e *Engine) lookBack(ctx context.Context) error {
 		}
 		for _, ev := range events {
 			c.add(ev)
-			ids, q.Before = append(ids, ev.OperationID), ev.Seq
+			q.Before = ev.Seq
 		}
 		if len(events) < batch {
 			break
@@ -116,7 +113,7 @@ func (e *Engine) lookBack(ctx context.Context) error {
 		return err
 	}
 	for _, all := range []bool{true, false} { // what came while nobody led, and what was answered since
-		if err := e.fold(ctx, ids, all); err != nil {
+		if err := e.fold(ctx, c, all); err != nil {
 			return err
 		}
 	}
@@ -131,9 +128,15 @@ type concerned struct {
 	moved  []string // what is beside them may have another price
 	again  []string // a further attempt committed
 	doubts []string // came into doubt
+	ended  []string // one of their attempts ended
+	heard  []string // something was recorded of them
 }
 
 func (c *concerned) add(ev ledger.Event) {
+	c.heard = append(c.heard, ev.OperationID)
+	if ev.To != ledger.Pending && (ev.From == ledger.Pending || ev.From == "") {
+		c.ended = append(c.ended, ev.OperationID)
+	}
 	if moves(ev) {
 		c.moved = append(c.moved, ev.OperationID)
 	}

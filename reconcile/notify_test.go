@@ -179,7 +179,7 @@ func (o *office) fail1(n int) (last ledger.Operation) {
 		}
 		applied, err := ledger.Settle(o.ctx, o.store, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: b.Attempt.ID, Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassTimeout, Status: -1, Actor: pipeline})
 		if err == nil { // as who leads does
-			err = o.store.Fold(o.ctx, []string{applied.After.ID}, false, func(kind string) ledger.Burst { return o.pol.Kind(kind).Burst() })
+			err = o.store.Fold(o.ctx, []string{applied.After.ID}, []string{applied.After.ID}, false, func(kind string) ledger.Burst { return o.pol.Kind(kind).Burst() })
 		}
 		if err != nil {
 			o.Error(err)

@@ -75,7 +75,7 @@ func concurrency(t *testing.T, open Open) {
 		together(10, func(i int) bool {
 			for n := range 10 {
 				if i >= 8 { // who leads sums up meanwhile
-					d.ok(d.s.Fold(ctx, nil, true, pairs))
+					d.ok(d.s.Fold(ctx, nil, nil, true, pairs))
 					continue
 				}
 				id := fmt.Sprintf("%d-%d", i, n)
@@ -93,7 +93,7 @@ func concurrency(t *testing.T, open Open) {
 			need.Must(d, c.Settled == 80 && c.All == 80, "counts are %+v, want 80 settled", c)
 			states := need.Get(d.s.StateCounts(ctx, d.clock.Now()))(d)
 			need.Must(d, len(states) == 1 && states[0].State == ledger.Committed && states[0].Count == 80, "%+v, want 80 committed", states)
-			d.ok(d.s.Fold(ctx, nil, true, pairs))
+			d.ok(d.s.Fold(ctx, nil, nil, true, pairs))
 		}
 		evs := d.events("")
 		for i := 1; i < len(evs); i++ {

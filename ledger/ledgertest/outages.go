@@ -34,11 +34,8 @@ func account(i ledger.Outage) string {
 // fold looks for outages as who leads does, who has followed everything.
 func (d *desk) fold(burst func(string) ledger.Burst) {
 	d.Helper()
-	var ids []string
-	for _, e := range d.events("") {
-		ids = append(ids, e.OperationID)
-	}
-	d.ok(d.s.Fold(ctx, ids, false, burst))
+	ids := ledger.Each(d.events(""), func(e ledger.Event) string { return e.OperationID })
+	d.ok(d.s.Fold(ctx, ids, ids, false, burst))
 }
 
 // outages are all of them, where two errors make one.
@@ -249,7 +246,7 @@ func nobodyFollowed(t *testing.T, open Open) {
 	d.clock.Advance(time.Minute)
 	need.Must(d, len(d.listed()) == 0, "there is an outage that nobody opened")
 	for range 2 {
-		d.ok(d.s.Fold(ctx, nil, true, pairs))
+		d.ok(d.s.Fold(ctx, nil, nil, true, pairs))
 		d.wantListed("growing: 2 = 2 open", "quiet: 3 = 3 open")
 		d.fold(pairs)
 	}
@@ -263,7 +260,7 @@ func nobodyFollowed(t *testing.T, open Open) {
 		d.Fatalf("told is %q, want %q", told, want)
 	}
 	before := need.Get(d.s.Info(ctx))(d).LastSeq
-	d.ok(d.s.Fold(ctx, nil, true, pairs))
+	d.ok(d.s.Fold(ctx, nil, nil, true, pairs))
 	need.Must(d, need.Get(d.s.Info(ctx))(d).LastSeq == before, "what is folded again is told again")
 }
 
@@ -312,7 +309,7 @@ func (d *desk) filter(text string) ledger.Filter {
 
 // fold looks for outages, in both stores.
 func (g *game) fold(*rapid.T) {
-	g.both(func(s ledger.Store) (string, error) { return "", s.Fold(ctx, g.ids, false, pairs) })
+	g.both(func(s ledger.Store) (string, error) { return "", s.Fold(ctx, g.ids, g.ids, false, pairs) })
 }
 
 // outage is a person's change of an outage, on both stores.

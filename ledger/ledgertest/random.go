@@ -402,7 +402,7 @@ func (f *fuzzed) own() {
 			err = f.s.LiftHold(ctx, ledger.Lift{Scope: "all", Actor: maya, Reason: "over", ChangeID: f.id()})
 		}
 		if err == nil {
-			err = f.s.Fold(ctx, nil, true, func(string) ledger.Burst {
+			err = f.s.Fold(ctx, nil, nil, true, func(string) ledger.Burst {
 				return ledger.Burst{Scope: "downstream:d", Errors: 2, Within: time.Hour, Gap: time.Hour}
 			})
 		}

@@ -91,7 +91,7 @@ func filled(t testing.TB, at Place, n int) Place {
 		need.Get(ledger.Settle(t.Context(), s, ledger.SettleRequest{ChangeID: id + "-d", AttemptID: id + "-a", Outcome: outcome, Actor: writer}))(t)
 	}
 	ledgertest.History(t, s, 7, n)
-	need.OK(t, s.Fold(t.Context(), nil, true, func(string) ledger.Burst { return ledger.Burst{Errors: 2} }))
+	need.OK(t, s.Fold(t.Context(), nil, nil, true, func(string) ledger.Burst { return ledger.Burst{Errors: 2} }))
 	need.OK(t, s.Hold(t.Context(), ledger.Hold{Scope: "kind:x", Actor: ledger.Actor{Name: "maya"}, Reason: "because"}))
 	return at
 }

@@ -23,7 +23,7 @@ func TestSumsMissNothingThatEndsLate(t *testing.T) {
 	for range 120 {
 		need.Get(ledger.Begin(ctx, s, begun(ledger.NewID())))(t)
 	}
-	fold := func() { need.OK(t, s.Fold(ctx, nil, true, func(string) ledger.Burst { return ledger.Burst{} })) }
+	fold := func() { need.OK(t, s.Fold(ctx, nil, nil, true, func(string) ledger.Burst { return ledger.Burst{} })) }
 	fold()
 	say(`COMMIT`)
 	need.Equal(t, need.Get(s.Counts(ctx, time.Now()))(t).All, 121)

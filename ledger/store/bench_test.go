@@ -48,7 +48,7 @@ func BenchmarkOutage(b *testing.B) {
 		need.Get(ledger.Settle(ctx, s, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: res.Attempt.ID,
 			Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassTimeout, Error: "no answer", Actor: billing}))(b)
 	}
-	need.OK(b, s.Fold(ctx, nil, true, func(string) ledger.Burst { return ledger.Burst{Errors: 5, Within: time.Minute, Gap: time.Minute} }))
+	need.OK(b, s.Fold(ctx, nil, nil, true, func(string) ledger.Burst { return ledger.Burst{Errors: 5, Within: time.Minute, Gap: time.Minute} }))
 	ins := need.Get(s.Outages(ctx, time.Now(), 1))(b)
 	b.Run("account", func(b *testing.B) {
 		for b.Loop() {

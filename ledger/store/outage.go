@@ -224,38 +224,19 @@ func (l *loaded) answered() (at time.Time) {
 }
 
 // Fold opens, grows and ends outages; sums of the history are asked so far. What it reads first says whether there is anything to do.
-func (s *Store) Fold(ctx context.Context, ids []string, all bool, burst func(string) ledger.Burst) error {
+func (s *Store) Fold(ctx context.Context, ended, heard []string, all bool, burst func(string) ledger.Burst) error {
 	return s.db.Update(ctx, func(tx Tx) error {
-		var lost []ledger.Lost
-		answers, now := map[string]time.Time{}, tx.Moment().Wall
-		if all {
+		now := tx.Moment().Wall
+		found, err := loadThese(tx, ledger.AllParts, ended)
+		lost := lostOf(found)
+		if all && err == nil {
 			var newest int64
-			if err := One(tx, []any{&newest}, `SELECT coalesce(max(last_at), 0) FROM outage`); err != nil {
-				return err
+			if err = One(tx, []any{&newest}, `SELECT coalesce(max(last_at), 0) FROM outage`); err == nil {
+				lost, err = lostBetween(tx, newest, millis(now)+1)
 			}
-			var err error
-			if lost, err = lostBetween(tx, newest, millis(now)+1); err != nil {
-				return err
-			}
-		} else if len(ids) > 0 {
-			marks, args := among(ids)
-			found, err := loadAll(tx, ledger.AllParts, `o.id IN (`+marks+`)`, args...)
-			if err != nil {
-				return err
-			}
-			for _, l := range found {
-				if at := l.answered(); at.After(answers[l.o.Kind]) {
-					answers[l.o.Kind] = at
-				}
-				for _, a := range l.attempts {
-					if e, is := a.Lost(*l.o); is {
-						lost = append(lost, e)
-					}
-				}
-			}
-			slices.SortFunc(lost, func(a, b ledger.Lost) int {
-				return cmp.Or(a.At.Compare(b.At), strings.Compare(a.Operation, b.Operation))
-			})
+		}
+		if err != nil {
+			return err
 		}
 		sums, err := sumsOf(tx, foldMost)
 		if err == nil && sums.behind >= foldFrom {
@@ -265,6 +246,11 @@ func (s *Store) Fold(ctx context.Context, ids []string, all bool, burst func(str
 			return err
 		}
 		going, err := Collect(tx, scanOutage, `SELECT `+outageColumns+` FROM outage i WHERE i.over_at = 0 ORDER BY i.last_at`)
+		var heardOf []*loaded
+		if err == nil && slices.ContainsFunc(going, func(in ledger.Outage) bool { return !in.AnsweredAt.After(in.LastAt) }) {
+			heardOf, err = loadThese(tx, ledger.AllParts, heard)
+		}
+		answers := answersOf(heardOf)
 		for _, in := range going {
 			if after := in.Answered(answers, now); err == nil && !after.Same(in) {
 				err = grown(tx, after, !after.OverAt.IsZero())
@@ -272,6 +258,32 @@ func (s *Store) Fold(ctx context.Context, ids []string, all bool, burst func(str
 		}
 		return err
 	})
+}
+
+// lostOf are the attempts of operations that ended lost.
+func lostOf(all []*loaded) (lost []ledger.Lost) {
+	for _, l := range all {
+		for _, a := range l.attempts {
+			if e, is := a.Lost(*l.o); is {
+				lost = append(lost, e)
+			}
+		}
+	}
+	slices.SortFunc(lost, func(a, b ledger.Lost) int {
+		return cmp.Or(a.At.Compare(b.At), strings.Compare(a.Operation, b.Operation))
+	})
+	return lost
+}
+
+// answersOf is when the other side last answered for operations of a kind.
+func answersOf(all []*loaded) map[string]time.Time {
+	answers := map[string]time.Time{}
+	for _, l := range all {
+		if at := l.answered(); at.After(answers[l.o.Kind]) {
+			answers[l.o.Kind] = at
+		}
+	}
+	return answers
 }
 
 // fold works out what errors make of the outages of their scopes.
@@ -347,11 +359,7 @@ func (s *Store) Concerned(ctx context.Context, events []ledger.Event) (ids []str
 		for _, e := range events {
 			ids, of = append(ids, e.Outage), append(of, e.OperationID)
 		}
-		if len(of) == 0 {
-			return nil
-		}
-		marks, args := among(of)
-		found, err := loadAll(tx, ledger.AllParts, `o.id IN (`+marks+`)`, args...)
+		found, err := loadThese(tx, ledger.AllParts, of)
 		if err == nil {
 			err = inOutages(tx, found)
 		}

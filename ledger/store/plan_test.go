@@ -89,7 +89,7 @@ func TestStatementsAreAnsweredByIndexes(t *testing.T) {
 	doubt := begin("doubt").Operation.ID
 	settle("a-"+doubt, ledger.OutcomeUncertain, "")
 	burst := func(string) ledger.Burst { return ledger.Burst{Errors: 1, Within: time.Minute, Gap: time.Minute} }
-	need.OK(t, s.Fold(ctx, []string{doubt}, false, burst))
+	need.OK(t, s.Fold(ctx, []string{doubt}, nil, false, burst))
 	outages := need.Get(s.Outages(ctx, time.Now(), 5))(t)
 	need.Must(t, len(outages) == 1, "%d outages", len(outages))
 	page := func(tab ledger.Tab, order ledger.Order, filter string) {
@@ -158,7 +158,7 @@ func TestStatementsAreAnsweredByIndexes(t *testing.T) {
 			need.Get(s.Outages(ctx, time.Now(), 5))(t)
 			need.OK(t, s.Sums(ctx, outages, time.Now()))
 			need.Get(s.Outage(ctx, outages[0].ID, time.Now()))(t)
-			need.OK(t, s.Fold(ctx, nil, true, burst))
+			need.OK(t, s.Fold(ctx, nil, nil, true, burst))
 			need.Get(s.ChangeOutage(ctx, ledger.OutageChange{ChangeID: "take", ID: outages[0].ID, Verb: ledger.OutageTaken,
 				Until: time.Now().Add(time.Hour), Actor: ann}))(t)
 		}, nil},

@@ -346,11 +346,20 @@ func (s *Store) Kept(ctx context.Context, ids []string) ([]ledger.Record, error)
 	})
 }
 
-// several reads operations without the evidence of their reads.
+// several reads operations in the order of their ids, without the evidence of their reads.
 func several(ctx context.Context, s *Store, ids []string, of func(*loaded) ledger.Record) (out []ledger.Record, err error) {
 	err = s.db.View(ctx, func(tx Tx) error {
-		all, err := recordsOf(tx, ids)
-		out = ledger.Each(all, of)
+		all, err := loadThese(tx, 0, ids)
+		if err == nil {
+			err = inOutages(tx, all)
+		}
+		out = nil
+		for _, id := range ids {
+			if i := slices.IndexFunc(all, func(l *loaded) bool { return l.o.ID == id }); i >= 0 && id != "" {
+				withoutEvidence(all[i].rec.Reads)
+				out = append(out, of(all[i]))
+			}
+		}
 		return err
 	})
 	for i := range out {
@@ -359,24 +368,13 @@ func several(ctx context.Context, s *Store, ids []string, of func(*loaded) ledge
 	return out, err
 }
 
-// recordsOf are operations in the order of their ids.
-func recordsOf(tx Tx, ids []string) ([]*loaded, error) {
+// loadThese reads operations in any order.
+func loadThese(tx Tx, skip ledger.Parts, ids []string) ([]*loaded, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
 	marks, args := among(ids)
-	all, err := loadAll(tx, 0, `o.id IN (`+marks+`)`, args...)
-	if err == nil {
-		err = inOutages(tx, all)
-	}
-	var out []*loaded
-	for _, id := range ids {
-		if i := slices.IndexFunc(all, func(l *loaded) bool { return l.o.ID == id }); i >= 0 && id != "" {
-			withoutEvidence(all[i].rec.Reads)
-			out = append(out, all[i])
-		}
-	}
-	return out, err
+	return loadAll(tx, skip, `o.id IN (`+marks+`)`, args...)
 }
 
 // overtook: t was first sent later than o, on the same target, or it may have acted there after

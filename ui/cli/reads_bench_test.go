@@ -118,7 +118,7 @@ func inDoubt(b *testing.B, path string, n, kinds int) {
 		})
 	}
 	wg.Wait()
-	need.OK(b, s.Fold(context.Background(), nil, true, func(string) ledger.Burst { return ledger.Burst{} }))
+	need.OK(b, s.Fold(context.Background(), nil, nil, true, func(string) ledger.Burst { return ledger.Burst{} }))
 }
 
 // payKind is the n-th kind of those that pay.

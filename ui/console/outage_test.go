@@ -83,7 +83,7 @@ func foldOutages(t testing.TB, s *memory) {
 	for _, e := range need.Get(s.History(t.Context(), ledger.HistoryQuery{Limit: 10_000}))(t) {
 		ids = append(ids, e.OperationID)
 	}
-	need.OK(t, s.Fold(t.Context(), ids, false, func(kind string) ledger.Burst {
+	need.OK(t, s.Fold(t.Context(), ids, ids, false, func(kind string) ledger.Burst {
 		if kind == "stripe.charge" {
 			return ledger.Burst{Scope: "downstream:stripe"}
 		}

@@ -54,7 +54,7 @@ func (o *outages) begin(scope int, input string) (operation, attempt string) {
 
 func (o *outages) settle(attempt string, outcome ledger.Outcome) {
 	_, _ = ledger.Settle(o.t.Context(), o.s, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: attempt, Outcome: outcome, TokenSent: true, Status: -1, Actor: ledger.Actor{Name: "billing", Machine: true}})
-	need.OK(o.t, o.s.Fold(o.t.Context(), nil, true, func(string) ledger.Burst { return ledger.Burst{Errors: 1} }))
+	need.OK(o.t, o.s.Fold(o.t.Context(), nil, nil, true, func(string) ledger.Burst { return ledger.Burst{Errors: 1} }))
 }
 
 // doubt is an error in the outage of a scope.
