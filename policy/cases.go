@@ -9,6 +9,8 @@ import (
 	"net/textproto"
 	"time"
 
+	"indoubt/policy/file"
+
 	"indoubt/ledger"
 )
 
@@ -146,90 +148,79 @@ func answerBy(via string, a ledger.Answer) ledger.Answer {
 
 // savedAnswer reads an answer of a case. A field that a transport does not have is left out; Via is
 // the way that it came, as far as it says so.
-func (d fileDecoder) savedAnswer(n *node) (a ledger.Answer) {
+func (d decoder) savedAnswer(n *file.Node) (a ledger.Answer) {
 	result := map[string]any{"content": []any{}}
-	by := func(via string, read reader) reader {
-		return func(n *node) {
+	by := func(via string, read file.Reader) file.Reader {
+		return func(n *file.Node) {
 			a.Via = via
 			read(n)
 		}
 	}
-	text := func(out *[]byte) reader {
-		return func(n *node) { *out = testBody(plainValue(n)) }
+	text := func(out *[]byte) file.Reader {
+		return func(n *file.Node) { *out = testBody(file.PlainValue(n)) }
 	}
-	d.fields(n,
-		field{"status", d.integer(&a.Status, 100, 599)},
-		field{"headers", func(n *node) { a.Header = d.plainHeaders(n) }},
-		field{"body", text(&a.Body)},
-		field{"exit", by("command", d.integer(&a.Exit, 0, 255))},
-		field{"stdout", by("command", text(&a.Stdout))},
-		field{"stderr", by("command", text(&a.Stderr))},
-		field{"structured", by("mcp", func(n *node) { result["structuredContent"] = plainValue(n) })},
-		field{"content", by("mcp", func(n *node) {
-			d.must(n, sequenceNode, "a list", "content: [{ type: text, text: … }]")
-			result["content"] = plainValue(n)
-		})},
-		field{"isError", by("mcp", func(n *node) {
+	d.Fields(n, file.Table{
+		"status":     d.Integer(&a.Status, 100, 599),
+		"headers":    func(n *file.Node) { a.Header = d.plainHeaders(n) },
+		"body":       text(&a.Body),
+		"exit":       by("command", d.Integer(&a.Exit, 0, 255)),
+		"stdout":     by("command", text(&a.Stdout)),
+		"stderr":     by("command", text(&a.Stderr)),
+		"structured": by("mcp", func(n *file.Node) { result["structuredContent"] = file.PlainValue(n) }),
+		"content": by("mcp", func(n *file.Node) {
+			d.Must(n, file.List, "a list", "content: [{ type: text, text: … }]")
+			result["content"] = file.PlainValue(n)
+		}),
+		"isError": by("mcp", func(n *file.Node) {
 			failed := false
-			d.boolean(&failed)(n)
+			d.Boolean(&failed)(n)
 			result["isError"] = failed
-		})},
-		field{"error", by("mcp", func(n *node) {
+		}),
+		"error": by("mcp", func(n *file.Node) {
 			a.RPC = &ledger.RPCAnswer{Error: true}
-			d.fields(n, field{"code", d.integer(&a.RPC.Code, -1_000_000, 1_000_000)}, field{"message", d.text(&a.RPC.Message)})
-		})},
-		field{"rows", by("sql", func(n *node) {
-			if d.must(n, sequenceNode, "a list", "rows: [{ id: 1 }], or rows: []") {
-				a.Rows = testBody(plainValue(n))
+			d.Fields(n, file.Table{"code": d.Integer(&a.RPC.Code, -1_000_000, 1_000_000), "message": d.Text(&a.RPC.Message)})
+		}),
+		"rows": by("sql", func(n *file.Node) {
+			if d.Must(n, file.List, "a list", "rows: [{ id: 1 }], or rows: []") {
+				a.Rows = testBody(file.PlainValue(n))
 			}
-		})},
-	)
+		}),
+	})
 	if a.Via == "mcp" && a.RPC == nil {
 		a.RPC = &ledger.RPCAnswer{Result: testBody(result)}
 	}
 	return a
 }
 
-func (d fileDecoder) test(item *node) Test {
-	t := Test{Token: "indoubt-test", Line: item.line}
-	page := func(n *node) { t.pages = append(t.pages, d.savedAnswer(n)) }
-	d.fields(item,
-		field{"name", d.text(&t.Name)},
-		field{"input", func(n *node) { t.Input = plainValue(n) }},
-		field{"token", d.text(&t.Token)},
-		field{"after", d.bound(&t.After)},
-		field{"want", d.choice(&t.Want, testWants...)},
-		field{"answer", page},
-		field{"pages", func(n *node) { d.each(n, "a list of answers", "pages: [{ body: … }, { body: … }]", page) }},
-	)
-	if item.kind == mappingNode && t.Want == "" {
-		d.fail(item.place, "does not say what it wants", "want: "+either(testWants))
+func (d decoder) test(item *file.Node) Test {
+	t := Test{Token: "indoubt-test", Line: item.Line}
+	page := func(n *file.Node) { t.pages = append(t.pages, d.savedAnswer(n)) }
+	d.Fields(item, file.Table{
+		"name":   d.Text(&t.Name),
+		"input":  func(n *file.Node) { t.Input = file.PlainValue(n) },
+		"token":  d.Text(&t.Token),
+		"after":  d.Bound(&t.After),
+		"want":   d.Choice(&t.Want, testWants...),
+		"answer": page,
+		"pages":  func(n *file.Node) { d.Each(n, "a list of answers", "pages: [{ body: … }, { body: … }]", page) },
+	})
+	if item.Kind == file.Mapping && t.Want == "" {
+		d.Fail(item.Place, "does not say what it wants", "want: "+file.Either(testWants))
 	}
 	return t
 }
 
-func (d fileDecoder) plainHeaders(n *node) map[string][]string {
+func (d decoder) plainHeaders(n *file.Node) map[string][]string {
 	out := map[string][]string{}
-	if n.kind != mappingNode {
-		d.fail(n.place, "must be a mapping (name: value)", "")
+	if n.Kind != file.Mapping {
+		d.Fail(n.Place, "must be a mapping (name: value)", "")
 	}
-	for _, e := range n.entries {
-		if text, ok := d.scalar(e.value); ok {
-			out[textproto.CanonicalMIMEHeaderKey(e.name)] = []string{text}
+	for _, e := range n.Entries {
+		if text, ok := d.Scalar(e.Value); ok {
+			out[textproto.CanonicalMIMEHeaderKey(e.Name)] = []string{text}
 		}
 	}
 	return out
-}
-
-// leaf is a scalar as data: true, false, a number that JSON can write, or text.
-func (n *node) leaf() any {
-	if n.boolean {
-		return n.text == "true"
-	}
-	if n.number && json.Valid([]byte(n.text)) {
-		return json.Number(n.text)
-	}
-	return n.text
 }
 
 // testBody is the body of a case: text as it is, everything else as JSON.

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"indoubt/policy/file"
+
 	"indoubt/ledger"
 	"indoubt/policy/expr"
 )
@@ -20,40 +22,40 @@ type commandRule struct {
 
 const argvHint = "there is no shell: write [tool, find, \"${token}\"]"
 
-func (d *decoder) command(n *node) *commandRule {
+func (d decoder) command(n *file.Node) *commandRule {
 	c := &commandRule{}
-	asked := func(n *node) *expr.Template { return d.template(n, expr.ForRequest) }
-	switch n.kind {
-	case sequenceNode:
+	asked := func(n *file.Node) *expr.Template { return d.Template(n, expr.ForRequest) }
+	switch n.Kind {
+	case file.List:
 		c.argv = d.argv(n, asked)
-	case mappingNode:
-		fine := d.fields(n,
-			field{"argv", func(n *node) { c.argv = d.argv(n, asked) }},
-			field{"dir", d.text(&c.dir)},
-			field{"env", func(n *node) { c.env = d.environment(n) }},
-			field{"stdin", d.data(&c.stdin)},
-		)
+	case file.Mapping:
+		fine := d.Fields(n, file.Table{
+			"argv":  func(n *file.Node) { c.argv = d.argv(n, asked) },
+			"dir":   d.Text(&c.dir),
+			"env":   func(n *file.Node) { c.env = d.environment(n) },
+			"stdin": d.Data(&c.stdin),
+		})
 		if fine && len(c.argv) == 0 {
-			d.fail(n.place, "says no command", "argv: [tool, find, \"${token}\"]")
+			d.Fail(n.Place, "says no command", "argv: [tool, find, \"${token}\"]")
 		}
 	default:
-		d.must(n, sequenceNode, "a list of arguments", argvHint)
+		d.Must(n, file.List, "a list of arguments", argvHint)
 	}
 	return c
 }
 
 // argv reads a command; read reads one of its arguments.
-func (d *decoder) argv(n *node, read func(*node) *expr.Template) (argv []*expr.Template) {
-	if n.kind != sequenceNode || len(n.items) == 0 {
-		d.fail(n.place, "must be a list of arguments", argvHint)
+func (d decoder) argv(n *file.Node, read func(*file.Node) *expr.Template) (argv []*expr.Template) {
+	if n.Kind != file.List || len(n.Items) == 0 {
+		d.Fail(n.Place, "must be a list of arguments", argvHint)
 	}
-	for i, item := range n.items {
+	for i, item := range n.Items {
 		a := read(item)
 		if a == nil {
 			continue
 		}
 		if i == 0 && (a.Text == "" || len(a.Expressions()) > 0) {
-			d.fail(item.place, "the command itself is written out", "write its name or path")
+			d.Fail(item.Place, "the command itself is written out", "write its name or path")
 		}
 		argv = append(argv, a)
 	}
@@ -150,7 +152,7 @@ func recordedCommand(vars *variables, digest Digest, show bool) (Request, error)
 			if err := sameValue(o.Command.Expand[name], v, name, "your environment has", digest); err != nil {
 				return Request{}, err
 			}
-			vars.secrets.add(v)
+			vars.secrets.Add(v)
 			pairs = append(pairs, mark, v)
 		}
 		v := strings.NewReplacer(pairs...).Replace(a)

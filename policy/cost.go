@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"indoubt/policy/file"
+
 	"indoubt/ledger"
 	"indoubt/policy/expr"
 )
@@ -39,10 +41,10 @@ func (c *costRule) resolve(p *Policy) {
 }
 
 // cost is the field of one cost: a word, a number or an expression.
-func (d fileDecoder) cost(k *Kind, name string, out **costRule) field {
-	return field{name, func(n *node) {
-		k.origins["cost."+name] = n.key
-		text, ok := d.scalar(n)
+func (d decoder) cost(k *Kind, name string, out **costRule) file.Reader {
+	return func(n *file.Node) {
+		k.origins["cost."+name] = n.Key
+		text, ok := d.Scalar(n)
 		if !ok {
 			return
 		}
@@ -55,17 +57,17 @@ func (d fileDecoder) cost(k *Kind, name string, out **costRule) field {
 		case known:
 			*out = &costRule{word: text, number: number, text: text}
 		case err == nil && !(v >= 0 && v < 1e15):
-			d.fail(n.place, fmt.Sprintf("a cost is a number of zero or more, but this is %q", text), "")
+			d.Fail(n.Place, fmt.Sprintf("a cost is a number of zero or more, but this is %q", text), "")
 		case err == nil:
 			*out = &costRule{number: v, text: text}
-		case near != "" && kindName.MatchString(text) && !strings.Contains(text, "."):
-			d.fail(n.place, fmt.Sprintf("%q is not a word for a cost", text), near)
+		case near != "" && kindName(text) && !strings.Contains(text, "."):
+			d.Fail(n.Place, fmt.Sprintf("%q is not a word for a cost", text), near)
 		default:
-			if e := d.expression(n, expr.ForOperation, expr.Number); e != nil {
+			if e := d.Expression(n, expr.ForOperation, expr.Number); e != nil {
 				*out = &costRule{expr: e, text: text}
 			}
 		}
-	}}
+	}
 }
 
 // value computes a cost. One that fails, is not finite or is below zero counts as the

@@ -7,32 +7,22 @@ import (
 	"slices"
 	"strings"
 
+	"indoubt/policy/file"
+
 	"indoubt/ledger"
 	"indoubt/ledger/lazyregexp"
 	"indoubt/policy/expr"
 )
 
 var (
-	kindName   = shortName{lazyregexp.New(`^[A-Za-z0-9_.*/:@-]+$`), 200}
-	headerName = shortName{lazyregexp.New("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$"), 100}
+	kindName   = file.Short(`^[A-Za-z0-9_.*/:@-]+$`, 200)
+	headerName = file.Short("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$", 100)
 	redactPath = lazyregexp.New(`^(?:[\w$*-]+)(?:\.[\w$*-]+|\[(?:\d+|\*)\])*$`)
 )
 
-// shortName is a pattern for a text of at most so many bytes. A bound in the pattern
-// itself is compiled as that many copies, before main.
-type shortName struct {
-	*lazyregexp.Regexp
-	most int
-}
-
-// MatchString reports whether text is short enough and matches.
-func (b shortName) MatchString(text string) bool {
-	return len(text) <= b.most && b.Regexp.MatchString(text)
-}
-
 // NamesKind reports whether a policy can name this kind.
 func NamesKind(kind string) bool {
-	return kindName.MatchString(kind) && !strings.Contains(kind, "*")
+	return kindName(kind) && !strings.Contains(kind, "*")
 }
 
 // notInDefaults are fields that belong to one kind: a default for them would
@@ -47,88 +37,88 @@ var notInDefaults = map[string]string{
 }
 
 // kindFields reads the fields of `defaults` or of one kind into k.
-func (d fileDecoder) kindFields(k *Kind, n *node) {
+func (d decoder) kindFields(k *Kind, n *file.Node) {
 	known := d.kindTable(k)
-	for i, f := range known {
-		known[i].read = func(n *node) {
-			if why, own := notInDefaults[f.name]; own && k == d.policy.defaults {
-				d.fail(n.place, "does not belong into `defaults`", cmp.Or(why, "say it for each kind"))
+	for name, read := range known {
+		known[name] = func(n *file.Node) {
+			if why, own := notInDefaults[name]; own && k == d.policy.defaults {
+				d.Fail(n.Place, "does not belong into `defaults`", cmp.Or(why, "say it for each kind"))
 				return
 			}
-			k.origins[f.name] = n.key
-			f.read(n)
+			k.origins[name] = n.Key
+			read(n)
 		}
 	}
-	d.fields(n, known...)
+	d.Fields(n, known)
 }
 
-func (d fileDecoder) kindTable(k *Kind) []field {
-	return []field{
-		{"downstream", func(n *node) { d.downstream(k, n) }},
-		{"title", d.filled(&k.title, expr.ForOperation)},
-		{"target", d.filled(&k.target, expr.ForOperation)},
-		{"link", func(n *node) { k.link = d.link(n) }},
-		{"cost", d.mapping(d.cost(k, "duplicate", &k.duplicate), d.cost(k, "miss", &k.miss))},
-		{"effect", func(n *node) {
-			d.choice((*string)(&k.Effect), "read", "once", "safe", "replaces")(n)
+func (d decoder) kindTable(k *Kind) file.Table {
+	return file.Table{
+		"downstream": func(n *file.Node) { d.downstream(k, n) },
+		"title":      d.Filled(&k.title, expr.ForOperation),
+		"target":     d.Filled(&k.target, expr.ForOperation),
+		"link":       func(n *file.Node) { k.link = d.link(n) },
+		"cost":       d.Mapping(file.Table{"duplicate": d.cost(k, "duplicate", &k.duplicate), "miss": d.cost(k, "miss", &k.miss)}),
+		"effect": func(n *file.Node) {
+			d.Choice((*string)(&k.Effect), "read", "once", "safe", "replaces")(n)
 			if k == d.policy.defaults && k.Effect.Safe() {
-				d.fail(n.place, "only a kind can be safe to repeat", "say it for each kind")
+				d.Fail(n.Place, "only a kind can be safe to repeat", "say it for each kind")
 			}
-		}},
-		{"deadline", func(n *node) {
-			if d.duration(&k.Deadline)(n); k.Deadline < ledger.MinDeadline || k.Deadline > ledger.MaxDeadline {
-				d.fail(n.place, "must be from 10ms to 30d", "")
+		},
+		"deadline": func(n *file.Node) {
+			if d.Duration(&k.Deadline)(n); k.Deadline < ledger.MinDeadline || k.Deadline > ledger.MaxDeadline {
+				d.Fail(n.Place, "must be from 10ms to 30d", "")
 			}
-		}},
-		{"escalate_after", d.duration(&k.EscalateAfter)},
-		{"verify", d.duration(&k.Looks.Verify)},
-		{"lands_within", d.bound(&k.LandsWithin)},
-		{"visible_within", d.bound(&k.VisibleWithin)},
-		{"visible_for", d.bound(&k.VisibleFor)},
-		{"retry", d.retry(&k.Retry)},
-		{"input", func(n *node) { d.view(k, n) }},
-		{"key", func(n *node) { d.key(&k.Key, n) }},
-		{"token", func(n *node) { d.token(&k.Token, n) }},
-		{"redact", func(n *node) { d.redact(k, n) }},
-		{"read", func(n *node) { k.Read = d.read(n) }},
-		{"resend", d.choice(&k.Resend, "pipeline", ResendHere)},
-		{"answer", func(n *node) { d.answerRules(k, n) }},
-		{"repeat", d.choice(&k.Repeat, "hold", "allow", "replay")},
-		{"match", func(n *node) { d.matches(k, n) }},
-		{"tests", func(n *node) {
-			d.each(n, "a list of cases", "- { name: …, answer: { status: 200, body: … }, want: landed }", func(item *node) { k.Tests = append(k.Tests, d.test(item)) })
-		}},
+		},
+		"escalate_after": d.Duration(&k.EscalateAfter),
+		"verify":         d.Duration(&k.Looks.Verify),
+		"lands_within":   d.Bound(&k.LandsWithin),
+		"visible_within": d.Bound(&k.VisibleWithin),
+		"visible_for":    d.Bound(&k.VisibleFor),
+		"retry":          d.retry(&k.Retry),
+		"input":          func(n *file.Node) { d.view(k, n) },
+		"key":            func(n *file.Node) { d.key(&k.Key, n) },
+		"token":          func(n *file.Node) { d.token(&k.Token, n) },
+		"redact":         func(n *file.Node) { d.redact(k, n) },
+		"read":           func(n *file.Node) { k.Read = d.read(n) },
+		"resend":         d.Choice(&k.Resend, "pipeline", ResendHere),
+		"answer":         func(n *file.Node) { d.answerRules(k, n) },
+		"repeat":         d.Choice(&k.Repeat, "hold", "allow", "replay"),
+		"match":          func(n *file.Node) { d.matches(k, n) },
+		"tests": func(n *file.Node) {
+			d.Each(n, "a list of cases", "- { name: …, answer: { status: 200, body: … }, want: landed }", func(item *file.Node) { k.Tests = append(k.Tests, d.test(item)) })
+		},
 	}
 }
 
-func (d fileDecoder) retry(r *RetryRule) reader {
-	return d.mapping(
-		field{"max", d.integer(&r.Max, 0, 100)},
-		field{"backoff", parsed(d.decoder, r, func(text string) (RetryRule, error) {
-			low, high, err := parseRange(text)
+func (d decoder) retry(r *RetryRule) file.Reader {
+	return d.Mapping(file.Table{
+		"max": d.Integer(&r.Max, 0, 100),
+		"backoff": file.Parsed(d.Decoder, r, func(text string) (RetryRule, error) {
+			low, high, err := file.ParseRange(text)
 			return RetryRule{r.Max, low, high}, err
-		}, "a backoff is written 500ms..30s")},
-	)
+		}, "a backoff is written 500ms..30s"),
+	})
 }
 
-func (d fileDecoder) downstream(k *Kind, n *node) {
-	name, ok := d.scalar(n)
+func (d decoder) downstream(k *Kind, n *file.Node) {
+	name, ok := d.Scalar(n)
 	ds, known := d.policy.downstreams[name]
 	switch {
 	case known:
 		k.Downstream = ds
 	case ok:
-		d.fail(n.place, fmt.Sprintf("there is no downstream %q", name), ledger.DidYouMean(name, sortedNames(d.policy.downstreams)))
+		d.Fail(n.Place, fmt.Sprintf("there is no downstream %q", name), ledger.DidYouMean(name, sortedNames(d.policy.downstreams)))
 	}
 }
 
-func (d fileDecoder) link(n *node) *expr.Template {
-	t := d.template(n, expr.ForOperation)
+func (d decoder) link(n *file.Node) *expr.Template {
+	t := d.Template(n, expr.ForOperation)
 	if t == nil {
 		return nil
 	}
 	if host, written := t.Beginning(); !written || !originWritten(host) {
-		d.fail(n.place, "must begin with https://host/ written out", "only the part after the host may be computed")
+		d.Fail(n.Place, "must begin with https://host/ written out", "only the part after the host may be computed")
 		return nil
 	}
 	return t
@@ -143,51 +133,51 @@ func originWritten(text string) bool {
 	return (scheme == "https" || scheme == "http") && path && err == nil && u.Host != "" && u.User == nil
 }
 
-func (d fileDecoder) key(k *KeyRule, n *node) {
-	d.fields(n,
-		field{"from", func(n *node) {
-			d.strings(&k.From)(n)
+func (d decoder) key(k *KeyRule, n *file.Node) {
+	d.Fields(n, file.Table{
+		"from": func(n *file.Node) {
+			d.Texts(&k.From)(n)
 			for i, f := range k.From {
 				if _, err := expr.ParsePath(f); err != nil {
-					d.fail(n.item(i), err.Error(), "for example customer or order.id")
+					d.Fail(n.Item(i), err.Error(), "for example customer or order.id")
 				}
 			}
 			if len(k.From) == 0 {
-				d.fail(n.place, "names no field of the input", "")
+				d.Fail(n.Place, "names no field of the input", "")
 			}
-		}},
-		field{"ttl", d.duration(&k.TTL)},
-	)
+		},
+		"ttl": d.Duration(&k.TTL),
+	})
 }
 
-func (d fileDecoder) token(t *TokenRule, n *node) {
-	if n.kind == scalarNode {
+func (d decoder) token(t *TokenRule, n *file.Node) {
+	if n.Kind == file.Scalar {
 		word := ""
-		d.choice(&word, "argument")(n)
+		d.Choice(&word, "argument")(n)
 		t.Argument = word == "argument"
 		return
 	}
-	inInput := func(out *string) reader {
-		return parsed(d.decoder, out, func(text string) (string, error) {
+	inInput := func(out *string) file.Reader {
+		return file.Parsed(d.Decoder, out, func(text string) (string, error) {
 			_, err := expr.ParsePath(text)
 			return text, err
 		}, "for example metadata.indoubt or entities[0].observations")
 	}
-	d.fields(n, field{"into", inInput(&t.Into)}, field{"append", inInput(&t.Append)})
-	if n.kind == mappingNode && len(n.entries) == 0 {
-		d.fail(n.place, "does not say where the token goes", "token: { into: metadata.indoubt }, token: { append: tags }, or token: argument")
+	d.Fields(n, file.Table{"into": inInput(&t.Into), "append": inInput(&t.Append)})
+	if n.Kind == file.Mapping && len(n.Entries) == 0 {
+		d.Fail(n.Place, "does not say where the token goes", "token: { into: metadata.indoubt }, token: { append: tags }, or token: argument")
 	}
 	if t.Into != "" && t.Append != "" {
-		d.fail(n.place, "`into` and `append` exclude each other", "leave out one of the two")
+		d.Fail(n.Place, "`into` and `append` exclude each other", "leave out one of the two")
 	}
 }
 
-func (d fileDecoder) redact(k *Kind, n *node) {
+func (d decoder) redact(k *Kind, n *file.Node) {
 	var own []string
-	d.strings(&own)(n)
+	d.Texts(&own)(n)
 	for i, p := range own {
 		if !redactPath.MatchString(p) {
-			d.fail(n.item(i), fmt.Sprintf("%q is not a path into the input", p), "for example card.number or items.*.email")
+			d.Fail(n.Item(i), fmt.Sprintf("%q is not a path into the input", p), "for example card.number or items.*.email")
 		}
 	}
 	// What the defaults hide stays hidden: a kind can only hide more.

@@ -2,51 +2,55 @@ package policy
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+
+	"indoubt/policy/file"
 
 	"indoubt/ledger"
 	"indoubt/policy/expr"
 )
 
-func (d fileDecoder) read(n *node) *Read {
+func (d decoder) read(n *file.Node) *Read {
 	r := &Read{MaxBody: defaultMaxBody}
-	known := append(d.ways(&r.way),
-		field{"valid", d.rule(&r.valid, expr.ForAnswer, expr.Bool)},
-		field{"list", d.rule(&r.list, expr.ForList, expr.List)},
-		field{"mark", func(n *node) {
-			if r.asked = n.kind == scalarNode && n.text == "asked"; !r.asked {
+	known := d.ways(&r.way)
+	maps.Copy(known, file.Table{
+		"valid": d.Rule(&r.valid, expr.ForAnswer, expr.Bool),
+		"list":  d.Rule(&r.list, expr.ForList, expr.List),
+		"mark": func(n *file.Node) {
+			if r.asked = n.Kind == file.Scalar && n.Text == "asked"; !r.asked {
 				place, form := d.shown(n, `{ it.body: "<!-- ${token} -->" }`)
 				r.mark = d.ofCandidate(place, expr.Any)
 				if form != nil {
 					r.markAs = d.markAs(form)
 				}
 			}
-		}},
-		field{"name", func(n *node) {
+		},
+		"name": func(n *file.Node) {
 			place, text := d.shown(n, `{ it.invoice: "${input.invoice}" }`)
 			r.mark = d.ofCandidate(place, expr.Any)
 			if r.markKey = text == nil; !r.markKey {
 				r.markIs = d.varying(text, expr.ForName, "name a field: ${input.invoice}")
 			}
-		}},
-		field{"created", func(n *node) { r.created = d.ofCandidate(n, expr.Any) }},
-		field{"unique", d.boolean(&r.unique)},
-		field{"final", func(n *node) { r.final = d.ofCandidate(n, expr.Bool) }},
-		field{"state", d.rule(&r.state, expr.ForAnswer, expr.Bool)},
-		field{"complete", d.rule(&r.complete, expr.ForAnswer, expr.Bool)},
-		field{"next", d.rule(&r.next, expr.ForAnswer, expr.Any)},
-		field{"stable", d.boolean(&r.stable)},
-		field{"consistent", d.boolean(&r.consistent)},
-		field{"same", d.rule(&r.same, expr.ForEffect, expr.Bool)},
-		field{"receipt", d.rule(&r.receipt, expr.ForEffect, expr.Any)},
-		field{"reply", d.rule(&r.reply, expr.ForEffect, expr.Any)},
-		field{"max_body", parsed(d.decoder, &r.MaxBody, parseSize, "a size is written 64KiB or 4MB")},
-		field{"read_only", d.boolean(&r.readOnly)},
-	)
-	fine := d.fields(n, known...)
+		},
+		"created":    func(n *file.Node) { r.created = d.ofCandidate(n, expr.Any) },
+		"unique":     d.Boolean(&r.unique),
+		"final":      func(n *file.Node) { r.final = d.ofCandidate(n, expr.Bool) },
+		"state":      d.Rule(&r.state, expr.ForAnswer, expr.Bool),
+		"complete":   d.Rule(&r.complete, expr.ForAnswer, expr.Bool),
+		"next":       d.Rule(&r.next, expr.ForAnswer, expr.Any),
+		"stable":     d.Boolean(&r.stable),
+		"consistent": d.Boolean(&r.consistent),
+		"same":       d.Rule(&r.same, expr.ForEffect, expr.Bool),
+		"receipt":    d.Rule(&r.receipt, expr.ForEffect, expr.Any),
+		"reply":      d.Rule(&r.reply, expr.ForEffect, expr.Any),
+		"max_body":   file.Parsed(d.Decoder, &r.MaxBody, file.ParseSize, "a size is written 64KiB or 4MB"),
+		"read_only":  d.Boolean(&r.readOnly),
+	})
+	fine := d.Fields(n, known)
 	if fine && r.way == nil {
-		d.fail(n.place, "says nothing to ask with", waysHint)
+		d.Fail(n.Place, "says nothing to ask with", waysHint)
 	}
 	switch {
 	case r.way == nil:
@@ -56,7 +60,7 @@ func (d fileDecoder) read(n *node) *Read {
 	}
 	d.identity(r, n)
 	if h, http := r.way.(*httpRule); http && h.method != "GET" && h.method != "POST" {
-		d.fail(n.place, fmt.Sprintf("a read does not %s", strings.ToLower(h.method)), "use get, or post for a search")
+		d.Fail(n.Place, fmt.Sprintf("a read does not %s", strings.ToLower(h.method)), "use get, or post for a search")
 	}
 	return r
 }
@@ -65,39 +69,39 @@ func (d fileDecoder) read(n *node) *Read {
 const everyOne = "true"
 
 // ofCandidate reads an expression on one candidate, which must look at it.
-func (d fileDecoder) ofCandidate(n *node, want expr.Type) *expr.Expression {
-	e := d.expression(n, expr.ForMark, want)
+func (d decoder) ofCandidate(n *file.Node, want expr.Type) *expr.Expression {
+	e := d.Expression(n, expr.ForMark, want)
 	if e != nil && !e.Uses("it") && e.Text != everyOne {
-		d.fail(n.place, "says the same of every candidate: it does not look at `it`", "for example it.metadata.indoubt")
+		d.Fail(n.Place, "says the same of every candidate: it does not look at `it`", "for example it.metadata.indoubt")
 	}
 	return e
 }
 
 // shown is where a candidate shows something, and the text that it shows there, nil where
 // that is not said.
-func (d fileDecoder) shown(n *node, example string) (place, text *node) {
+func (d decoder) shown(n *file.Node, example string) (place, text *file.Node) {
 	switch {
-	case n.kind != mappingNode:
+	case n.Kind != file.Mapping:
 		return n, nil
-	case len(n.entries) != 1:
-		d.fail(n.place, "names one place of a candidate, and what it shows there", "for example "+example)
-		return &node{place: n.place, kind: scalarNode, broken: true}, n
+	case len(n.Entries) != 1:
+		d.Fail(n.Place, "names one place of a candidate, and what it shows there", "for example "+example)
+		return &file.Node{Place: n.Place, Kind: file.Scalar, Broken: true}, n
 	}
-	e := n.entries[0]
-	return &node{place: e.named(), kind: scalarNode, text: e.name, block: true}, e.value
+	e := n.Entries[0]
+	return &file.Node{Place: e.Named(), Kind: file.Scalar, Text: e.Name, Block: true}, e.Value
 }
 
 // varying reads text that must hold something of the operation.
-func (d fileDecoder) varying(n *node, s expr.Scope, hint string) *expr.Template {
-	t := d.template(n, s)
+func (d decoder) varying(n *file.Node, s expr.Scope, hint string) *expr.Template {
+	t := d.Template(n, s)
 	if t != nil && len(t.Expressions()) == 0 {
-		d.fail(n.place, "is the same for every operation", hint)
+		d.Fail(n.Place, "is the same for every operation", hint)
 	}
 	return t
 }
 
 // markAs reads the form of a token, which must differ from token to token.
-func (d fileDecoder) markAs(n *node) *expr.Template {
+func (d decoder) markAs(n *file.Node) *expr.Template {
 	const hint = `for example "<!-- ${token} -->"`
 	t := d.varying(n, expr.ForToken, hint)
 	if len(t.Expressions()) == 0 {
@@ -107,7 +111,7 @@ func (d fileDecoder) markAs(n *node) *expr.Template {
 	for range 2 {
 		text, err := (*Kind)(nil).text(t, ledger.Record{Operation: ledger.Operation{Token: ledger.NewToken()}})
 		if made[text] || err != nil {
-			d.fail(n.place, "is the same for every operation", hint)
+			d.Fail(n.Place, "is the same for every operation", hint)
 			return t
 		}
 		made[text] = true
@@ -119,21 +123,21 @@ func (d fileDecoder) markAs(n *node) *expr.Template {
 var ofCandidates = []string{"created", "unique", "final", "complete", "next", "stable", "consistent", "same", "receipt", "reply"}
 
 // identity checks the fields that say which operation an effect belongs to.
-func (d fileDecoder) identity(r *Read, n *node) {
+func (d decoder) identity(r *Read, n *file.Node) {
 	compared := 0
-	for _, e := range n.entries {
-		if e.name == "mark" || e.name == "name" {
+	for _, e := range n.Entries {
+		if e.Name == "mark" || e.Name == "name" {
 			compared++
 		}
-		if r.state != nil && slices.Contains(ofCandidates, e.name) {
-			d.warn(e.named(), fmt.Sprintf("`%s` says nothing of a `state`, which has no candidates", e.name), "leave it out")
+		if r.state != nil && slices.Contains(ofCandidates, e.Name) {
+			d.Warn(e.Named(), fmt.Sprintf("`%s` says nothing of a `state`, which has no candidates", e.Name), "leave it out")
 		}
 	}
 	if compared > 1 {
-		d.fail(n.place, "`mark` is compared with the token, and `name` with something else: they exclude each other",
+		d.Fail(n.Place, "`mark` is compared with the token, and `name` with something else: they exclude each other",
 			"leave out one of the two")
 	} else if message, hint := r.contradicts(); message != "" {
-		d.fail(n.place, message, hint)
+		d.Fail(n.Place, message, hint)
 	}
 }
 
@@ -168,22 +172,22 @@ func (r *Read) contradicts() (message, hint string) {
 }
 
 // lintIdentity checks what a read recognises effects by against the kind.
-func (d fileDecoder) lintIdentity(k *Kind) {
-	r, at := k.Read, k.said("read").below("read")
+func (d decoder) lintIdentity(k *Kind) {
+	r, at := k.Read, k.said("read").Below("read")
 	if r.usesToken() && !k.Token.Stated() {
-		d.fail(at, "looks for the `token`, but the kind does not say where the token goes", "say token: { into: metadata.indoubt }, or `name:` for what is not the token")
+		d.Fail(at, "looks for the `token`, but the kind does not say where the token goes", "say token: { into: metadata.indoubt }, or `name:` for what is not the token")
 	}
 	switch r.Identity() {
 	case ByState:
 		if !k.Effect.Safe() {
-			d.fail(at.below("state"), "it counts as landed whichever write made it so: that is right only for a kind that is safe to repeat", "say effect: safe, or `list` and `mark`")
+			d.Fail(at.Below("state"), "it counts as landed whichever write made it so: that is right only for a kind that is safe to repeat", "say effect: safe, or `list` and `mark`")
 		}
 		if r.replaces().nothing() {
-			d.fail(at.below("state"), "neither the request nor `state` holds anything of the operation: it says the same of every one", "name what is wanted: ${input.version}")
+			d.Fail(at.Below("state"), "neither the request nor `state` holds anything of the operation: it says the same of every one", "name what is wanted: ${input.version}")
 		}
 	case ByNothing:
 		if k.Token.Stated() {
-			d.warn(at, "does not show which operation an effect belongs to, so it settles nothing: what it finds is evidence for a person", "say mark: it.metadata.indoubt, where the token goes")
+			d.Warn(at, "does not show which operation an effect belongs to, so it settles nothing: what it finds is evidence for a person", "say mark: it.metadata.indoubt, where the token goes")
 		}
 	}
 }

@@ -33,8 +33,9 @@ func (p *Policy) Explain(kind string) string {
 		fmt.Fprintln(&text, strings.TrimRight(fmt.Sprintf("%-16s %-44s %s", name, strings.ReplaceAll(value, "\n", " "), from), " "))
 	}
 	row("kind", k.Name, from)
-	for _, n := range p.linesOf(k) {
-		fmt.Fprintf(&text, "%5d | %s\n", n, p.src.lines[n-1])
+	lines := strings.Split(string(p.text), "\n")
+	for _, n := range linesOf(k, lines) {
+		fmt.Fprintf(&text, "%5d | %s\n", n, lines[n-1])
 	}
 	for _, u := range unsaid {
 		if _, said := k.origins[u[0]]; !said {
@@ -56,32 +57,37 @@ func (p *Policy) Explain(kind string) string {
 }
 
 // linesOf are the lines of the file that say what holds for a kind.
-func (p *Policy) linesOf(k *Kind) (lines []int) {
+func linesOf(k *Kind, lines []string) (said []int) {
 	heads := []int{k.Line}
 	if k.Downstream != nil {
 		heads = append(heads, k.Downstream.Line)
 	}
 	for field, at := range k.origins {
 		if field != "tests" {
-			heads = append(heads, at.line)
+			heads = append(heads, at.Line)
 		}
 	}
 	for _, head := range heads {
-		if head == 0 || p.src == nil {
+		if head == 0 {
 			continue
 		}
-		lines = append(lines, head)
-		for n := head + 1; head != k.Line && n <= len(p.src.lines) && p.src.within(n, head); n++ {
-			lines = append(lines, n)
+		said = append(said, head)
+		for n := head + 1; head != k.Line && n <= len(lines) && within(lines[n-1], lines[head-1]); n++ {
+			said = append(said, n)
 		}
 	}
-	slices.Sort(lines)
-	return slices.Compact(lines)
+	slices.Sort(said)
+	return slices.Compact(said)
 }
 
 // within reports whether a line belongs to what begins in another one.
-func (s *source) within(line, head int) bool {
-	text := strings.TrimLeft(s.lines[line-1], " ")
-	indent := func(n int) int { return len(s.lines[n-1]) - len(strings.TrimLeft(s.lines[n-1], " ")) }
-	return text != "" && (indent(line) > indent(head) || indent(line) == indent(head) && strings.HasPrefix(text, "- "))
+func within(line, head string) bool {
+	indent := func(text string) int { return len(text) - len(strings.TrimLeft(text, " ")) }
+	switch text := strings.TrimLeft(line, " "); {
+	case text == "":
+		return false
+	case indent(line) == indent(head):
+		return strings.HasPrefix(text, "- ")
+	}
+	return indent(line) > indent(head)
 }

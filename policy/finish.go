@@ -6,12 +6,14 @@ import (
 	"strings"
 	"time"
 
+	"indoubt/policy/file"
+
 	"indoubt/ledger"
 )
 
 // finishKind wires a kind together once all its fields are read, and checks
 // what no field can know alone.
-func (d fileDecoder) finishKind(k *Kind) {
+func (d decoder) finishKind(k *Kind) {
 	k.policy = d.policy
 	for _, c := range []*costRule{k.duplicate, k.miss} {
 		c.resolve(d.policy)
@@ -34,7 +36,7 @@ func (d fileDecoder) finishKind(k *Kind) {
 
 // attach gives a request what its downstream knows: address and headers, or
 // the server or database.
-func (d fileDecoder) attach(k *Kind, w way) {
+func (d decoder) attach(k *Kind, w way) {
 	switch w := w.(type) {
 	case *mcpRule:
 		w.server = d.downstreamFor(k, w.name, "server", "mcp", w.at)
@@ -46,7 +48,7 @@ func (d fileDecoder) attach(k *Kind, w way) {
 	}
 }
 
-func (d fileDecoder) attachAddress(k *Kind, h *httpRule) {
+func (d decoder) attachAddress(k *Kind, h *httpRule) {
 	if h.path == nil {
 		return
 	}
@@ -55,7 +57,7 @@ func (d fileDecoder) attachAddress(k *Kind, h *httpRule) {
 	}
 	ds := k.Downstream
 	if ds == nil || ds.base == nil {
-		d.fail(place{h.pathAt, h.at.path}, "a path needs a downstream with a `base`", "say `downstream:` in the kind, or write the whole address")
+		d.Fail(h.pathAt, "a path needs a downstream with a `base`", "say `downstream:` in the kind, or write the whole address")
 		return
 	}
 	h.base = ds.base
@@ -67,14 +69,14 @@ func (d fileDecoder) attachAddress(k *Kind, h *httpRule) {
 }
 
 // lintRead checks a read: first what makes it wrong, then what makes it weak.
-func (d fileDecoder) lintRead(k *Kind) {
-	r, at := k.Read, k.said("read").below("read")
+func (d decoder) lintRead(k *Kind) {
+	r, at := k.Read, k.said("read").Below("read")
 	d.lintIdentity(k)
 	for _, e := range r.expressions() {
 		for _, in := range e.Inputs() {
 			for _, hidden := range k.Redact {
 				if in != "" && overlaps(in, hidden) {
-					d.fail(place{position{e.Line, e.Column}, at.path}, fmt.Sprintf("reads input.%s, which `redact` keeps only as a digest", in), "search by the token")
+					d.Fail(at.At(e.Line, e.Column), fmt.Sprintf("reads input.%s, which `redact` keeps only as a digest", in), "search by the token")
 				}
 			}
 		}
@@ -85,7 +87,7 @@ func (d fileDecoder) lintRead(k *Kind) {
 }
 
 // vouch marks a tool as read-only where the policy says so of the tool's own kind.
-func (d fileDecoder) vouch() {
+func (d decoder) vouch() {
 	for _, k := range d.policy.order {
 		if k.Read == nil {
 			continue
@@ -126,58 +128,58 @@ func splitPath(p string) []string {
 const mostOfName = 1900
 
 // lintKeys checks keys, and clocks and the machine beside them.
-func (d fileDecoder) lintKeys(k *Kind) {
+func (d decoder) lintKeys(k *Kind) {
 	if k.Key.TTL > 0 && k.Key.TTL < k.Remembers {
-		d.fail(k.said("key").below("key").below("ttl"), fmt.Sprintf("%s is shorter than the downstream remembers a key (%s)", Brief(k.Key.TTL), Brief(k.Remembers)),
+		d.Fail(k.said("key").Below("key").Below("ttl"), fmt.Sprintf("%s is shorter than the downstream remembers a key (%s)", Brief(k.Key.TTL), Brief(k.Remembers)),
 			"a key that is given away too early would be answered with the old result")
 	}
 	if k.Remembers > 0 && k.LandsWithin == nil {
-		d.warn(k.said("downstream"), "the downstream remembers keys, but without `lands_within` no repeat under a key counts as safe", "state lands_within")
+		d.Warn(k.said("downstream"), "the downstream remembers keys, but without `lands_within` no repeat under a key counts as safe", "state lands_within")
 	}
 	if len(k.Key.From) > 0 && len(ledger.FieldsKey(Patterns(k.Match), k.Key.From, "")) > mostOfName {
-		d.fail(k.said("match"), "with `key: { from }` these patterns and fields are part of each name, and too long for one",
+		d.Fail(k.said("match"), "with `key: { from }` these patterns and fields are part of each name, and too long for one",
 			"a kind of its own for some of them")
 	}
 	d.lintReplaces(k)
 	d.lintClocks(k)
 	if k.Known && k.Effect.Safe() && k.target == nil {
-		d.warn(k.said("effect"), "without `target` only the same request overtakes this one", "target: ${input.service}")
+		d.Warn(k.said("effect"), "without `target` only the same request overtakes this one", "target: ${input.service}")
 	}
 }
 
 // lintReplaces checks that a kind that sets a state says of what, and that its downstream
 // does not answer with an old result.
-func (d fileDecoder) lintReplaces(k *Kind) {
-	at := k.said("effect").below("effect")
+func (d decoder) lintReplaces(k *Kind) {
+	at := k.said("effect").Below("effect")
 	switch {
 	case !k.Effect.Replaces():
 	case k.target == nil:
-		d.fail(at, "without `target` no operation is later on the same one", "target: ${input.service}")
+		d.Fail(at, "without `target` no operation is later on the same one", "target: ${input.service}")
 	case k.Remembers > 0:
-		d.fail(at, fmt.Sprintf("the downstream remembers keys for %s, and would answer a rollback with the old result", Brief(k.Remembers)), "say effect: safe, or use a downstream without `key:`")
+		d.Fail(at, fmt.Sprintf("the downstream remembers keys for %s, and would answer a rollback with the old result", Brief(k.Remembers)), "say effect: safe, or use a downstream without `key:`")
 	}
 }
 
 // said is where a field of the kind was said, else the kind itself.
-func (k *Kind) said(field string) place {
+func (k *Kind) said(field string) file.Place {
 	path := "defaults"
 	if k.Known {
-		path = place{path: "kinds"}.below(k.Pattern).path
+		path = file.Place{Path: "kinds"}.Below(k.Pattern).Path
 	}
 	if at, ok := k.origins[field]; ok {
-		return place{at, path}
+		return file.Place{Position: at, Path: path}
 	}
-	return place{position{k.Line, 1}, path}
+	return file.Place{Path: path}.At(k.Line, 1)
 }
 
-func (d fileDecoder) lintClocks(k *Kind) {
+func (d decoder) lintClocks(k *Kind) {
 	if k.Downstream != nil && k.Downstream.Replays && (k.Remembers == 0 || k.LandsWithin == nil) {
-		d.warn(k.said("downstream"), "`key.replays` never acts: it needs to be known how long a key is remembered, and how late an attempt can land", "state key.remembers and lands_within")
+		d.Warn(k.said("downstream"), "`key.replays` never acts: it needs to be known how long a key is remembered, and how late an attempt can land", "state key.remembers and lands_within")
 	}
 	if k.Remembers > 0 && k.LandsWithin != nil && k.Remembers <= k.Deadline+*k.LandsWithin+Skew {
-		d.warn(k.said("lands_within"), "the downstream forgets a key before an attempt could have ended, so no repeat counts as safe", "")
+		d.Warn(k.said("lands_within"), "the downstream forgets a key before an attempt could have ended, so no repeat counts as safe", "")
 	}
 	if k.VisibleFor != nil && k.LandsWithin != nil && k.VisibleWithin != nil && *k.VisibleFor <= *k.VisibleWithin+Skew {
-		d.warn(k.said("visible_for"), "`visible_for` ends before anything is sure to be visible, so absence is never proven", "")
+		d.Warn(k.said("visible_for"), "`visible_for` ends before anything is sure to be visible, so absence is never proven", "")
 	}
 }

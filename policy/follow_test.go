@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"indoubt/policy/file"
+
 	"indoubt/ledger/need"
 )
 
@@ -83,7 +85,7 @@ func TestLoadSaysWhatIsWrongWithTheFile(t *testing.T) {
 	path := filepath.Join(dir, "policy.yaml")
 	need.OK(t, os.WriteFile(path, []byte("version: 3\n"), 0o644))
 	_, err := Load(path)
-	var problems Errors
+	var problems file.Errors
 	need.That(t, errors.As(err, &problems) && len(problems) == 1 && problems[0].File == path, "%v", err)
 }
 

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"indoubt/policy/file"
+
 	"indoubt/ledger"
 	"indoubt/ledger/need"
 )
@@ -25,7 +27,7 @@ func FuzzParse(f *testing.F) {
 		p, err := Parse("policy.yaml", text)
 		need.Must(t, (p == nil) != (err == nil), "neither a policy nor a problem")
 		if err != nil {
-			var list Errors
+			var list file.Errors
 			need.Must(t, errors.As(err, &list) && len(list) != 0, "not problems: %v", err)
 			for _, problem := range list {
 				if problem.Message == "" || strings.ContainsAny(problem.Error(), "\x1b\u202e\u009b") {

@@ -10,58 +10,60 @@ import (
 	"slices"
 	"strings"
 
+	"indoubt/policy/file"
+
 	"indoubt/ledger"
 	"indoubt/policy/expr"
 )
 
 type httpRule struct {
-	at      place
+	at      file.Place
 	method  string
 	base    *expr.Template // of the downstream; nil when path is a whole address
 	path    *expr.Template
-	pathAt  position
+	pathAt  file.Place
 	query   *expr.Tree
 	json    *expr.Tree
 	form    *expr.Tree
 	headers []pair // the downstream's first
 }
 
-func (d *decoder) http(n *node) *httpRule {
-	h := &httpRule{at: n.place}
-	var known []field
+func (d decoder) http(n *file.Node) *httpRule {
+	h := &httpRule{at: n.Place}
+	known := file.Table{
+		"query":   d.Data(&h.query),
+		"json":    d.Data(&h.json),
+		"form":    d.Data(&h.form),
+		"headers": func(n *file.Node) { h.headers = d.headers(n) },
+	}
 	for _, method := range []string{"post", "put", "get"} {
-		known = append(known, field{method, func(n *node) {
+		known[method] = func(n *file.Node) {
 			if h.method != "" {
-				d.fail(n.place, fmt.Sprintf("a request has one method; `%s` is said already", strings.ToLower(h.method)), "")
+				d.Fail(n.Place, fmt.Sprintf("a request has one method; `%s` is said already", strings.ToLower(h.method)), "")
 				return
 			}
-			h.method, h.path, h.pathAt = strings.ToUpper(method), d.address(n), n.position
-		}})
+			h.method, h.path, h.pathAt = strings.ToUpper(method), d.address(n), file.Place{Position: n.Position, Path: h.at.Path}
+		}
 	}
-	d.fields(n, append(known,
-		field{"query", d.data(&h.query)},
-		field{"json", d.data(&h.json)},
-		field{"form", d.data(&h.form)},
-		field{"headers", func(n *node) { h.headers = d.headers(n) }},
-	)...)
+	d.Fields(n, known)
 	if h.method == "" {
-		if n.kind == mappingNode {
-			d.fail(n.place, "says no method and path", "for example get: /v1/charges")
+		if n.Kind == file.Mapping {
+			d.Fail(n.Place, "says no method and path", "for example get: /v1/charges")
 		}
 		return h
 	}
 	if h.json != nil && h.form != nil {
-		d.fail(n.place, "`json` and `form` exclude each other", "leave out one of the two")
+		d.Fail(n.Place, "`json` and `form` exclude each other", "leave out one of the two")
 	}
 	if h.method == "GET" && (h.json != nil || h.form != nil) {
-		d.fail(n.place, "a get has no body", "use `query`")
+		d.Fail(n.Place, "a get has no body", "use `query`")
 	}
 	return h
 }
 
 // address reads a path below the downstream's base, or a whole address.
-func (d *decoder) address(n *node) *expr.Template {
-	t := d.template(n, expr.ForRequest)
+func (d decoder) address(n *file.Node) *expr.Template {
+	t := d.Template(n, expr.ForRequest)
 	if t == nil {
 		return nil
 	}
@@ -72,58 +74,58 @@ func (d *decoder) address(n *node) *expr.Template {
 	case t.BeginsWithSecret():
 		// ${env.BASE}/path: the host comes from the environment, not from data.
 	default:
-		d.fail(n.place, "must begin with / or with https://host/ written out", "only the part after the host may be computed")
+		d.Fail(n.Place, "must begin with / or with https://host/ written out", "only the part after the host may be computed")
 		return nil
 	}
 	if strings.ContainsAny(strings.ReplaceAll(first, "$${", ""), " \t\r\n") {
-		d.fail(n.place, "an address has no spaces", "write %20")
+		d.Fail(n.Place, "an address has no spaces", "write %20")
 	}
 	return t
 }
 
 // base reads a downstream's address; it may come from the environment.
-func (d *decoder) base(ds *Downstream, n *node) {
-	t := d.template(n, expr.ForRequest)
+func (d decoder) base(ds *Downstream, n *file.Node) {
+	t := d.Template(n, expr.ForRequest)
 	first, written := t.Beginning()
 	switch {
 	case t == nil:
 	case !t.Settled():
-		d.fail(n.place, "only ${env.NAME} may stand in a base", "")
+		d.Fail(n.Place, "only ${env.NAME} may stand in a base", "")
 	case written && !originWritten(strings.TrimSuffix(first, "/")+"/"):
-		d.fail(n.place, fmt.Sprintf("%q is not an address", n.text), "for example https://api.example.com")
-	case strings.ContainsAny(n.text, "?#"):
-		d.fail(n.place, "a base has no query", "")
+		d.Fail(n.Place, fmt.Sprintf("%q is not an address", n.Text), "for example https://api.example.com")
+	case strings.ContainsAny(n.Text, "?#"):
+		d.Fail(n.Place, "a base has no query", "")
 	default:
-		ds.Base, ds.base = n.text, t
+		ds.Base, ds.base = n.Text, t
 		d.is(ds, n, "http")
 	}
 }
 
-func (d *decoder) headers(n *node) []pair {
+func (d decoder) headers(n *file.Node) []pair {
 	out := d.pairs(n)
 	for i, h := range out {
-		out[i].name = d.header(n.below(h.name), h.name)
+		out[i].name = d.header(n.Below(h.name), h.name)
 	}
 	return out
 }
 
 // header is the name of a header as it is sent.
-func (d *decoder) header(at place, name string) string {
-	if !headerName.MatchString(name) {
-		d.fail(at, fmt.Sprintf("%q is not a header name", name), "")
+func (d decoder) header(at file.Place, name string) string {
+	if !headerName(name) {
+		d.Fail(at, fmt.Sprintf("%q is not a header name", name), "")
 	}
 	name = textproto.CanonicalMIMEHeaderKey(name)
 	switch name {
 	case "Host", "Content-Length", "Transfer-Encoding", "Connection":
-		d.fail(at, "this header is written by the sender itself", "leave it out")
+		d.Fail(at, "this header is written by the sender itself", "leave it out")
 	}
 	return name
 }
 
-func (d *decoder) callers(ds *Downstream, n *node) {
-	d.strings(&ds.Callers)(n)
+func (d decoder) callers(ds *Downstream, n *file.Node) {
+	d.Texts(&ds.Callers)(n)
 	for i, name := range ds.Callers {
-		ds.Callers[i] = d.header(n.place, name)
+		ds.Callers[i] = d.header(n.Place, name)
 	}
 	slices.Sort(ds.Callers)
 	ds.Callers = slices.Compact(ds.Callers)

@@ -13,19 +13,19 @@ import (
 )
 
 // lintFinds asks for what keeps a read from taking something else for the effect.
-func (d fileDecoder) lintFinds(k *Kind) {
-	r, at := k.Read, k.said("read").below("read")
+func (d decoder) lintFinds(k *Kind) {
+	r, at := k.Read, k.said("read").Below("read")
 	switch r.Identity() {
 	case ByNothing, ByState:
 		return
 	case ByToken:
 		if field := freeText(r.mark); field != "" && r.markAs == nil {
-			d.warn(at.below("mark"), fmt.Sprintf("`%s` is free text, where a person can quote the token: that would count as landed", field),
+			d.Warn(at.Below("mark"), fmt.Sprintf("`%s` is free text, where a person can quote the token: that would count as landed", field),
 				fmt.Sprintf(`say the form that only the write has: { it.%s: "<!-- ${token} -->" }`, field))
 		}
 	}
 	if r.final == nil {
-		d.warn(at, "without `final`, whatever has its mark counts as landed: also what failed, or is not finished",
+		d.Warn(at, "without `final`, whatever has its mark counts as landed: also what failed, or is not finished",
 			`final: it.status == "succeeded", or final: "true" where only what took effect is there`)
 	}
 }
@@ -49,9 +49,9 @@ var onlyOpen = lazyregexp.New(`(?i)(^\W*|\b(status|state|is)\s*[=:]+\s*['"]?)` +
 
 // lintNever says why a read that looks for the token can never get to not_there, or not
 // where it is quiet. The author can say that it is meant: complete: "false".
-func (d fileDecoder) lintNever(k *Kind) {
-	r, at := k.Read, k.said("read").below("read")
-	warn := func(why, hint string) { d.warn(at, why, hint) }
+func (d decoder) lintNever(k *Kind) {
+	r, at := k.Read, k.said("read").Below("read")
+	warn := func(why, hint string) { d.Warn(at, why, hint) }
 	if r.complete != nil && (r.complete.Text == "false" || r.complete.Text == "status == 200") {
 		return
 	}
@@ -103,20 +103,20 @@ var errWouldWrite = errors.New("the check would be a write")
 
 // lintReads refuses what is no read by its form and is not said to be one. A file with
 // other problems may lack parts that are looked at here.
-func (d fileDecoder) lintReads() {
-	if len(d.problems) > 0 {
+func (d decoder) lintReads() {
+	if len(d.Problems) > 0 {
 		return
 	}
 	for _, k := range d.policy.order {
 		if k.Read == nil {
 			continue
 		}
-		at := k.said("read").below("read")
+		at := k.said("read").Below("read")
 		if why := k.Read.writingTool(); why != "" {
-			d.fail(at, why, "the check would be one more write: read by another tool")
+			d.Fail(at, why, "the check would be one more write: read by another tool")
 		}
 		if why := k.Read.unlikeARead(); why != "" && !k.Read.readOnly {
-			d.fail(at, why+", and nothing says that it only reads",
+			d.Fail(at, why+", and nothing says that it only reads",
 				"say read_only: true, where you know that it changes nothing; else read by get")
 		}
 	}

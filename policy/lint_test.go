@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"indoubt/ledger/need"
+	"indoubt/ledger/redact"
 )
 
 // leaky is a policy with a secret in one place.
@@ -143,8 +144,8 @@ func TestI11_SecretsOfAnAddressAreWithheld(t *testing.T) {
 	p := must(t, text)
 	for kind, hidden := range map[string]string{"k": "correct-horse", "book": "battery-staple"} {
 		req := need.Get(p.Kind(kind).Read.Request(operation(kind, `{}`), nil))(t)
-		need.Equal(t, req.Withhold("no route for "+hidden+" at pay.example"), "no route for "+Withheld+" at pay.example")
+		need.Equal(t, req.Withhold("no route for "+hidden+" at pay.example"), "no route for "+redact.Mark+" at pay.example")
 	}
 	// One secret that begins with another is taken out whole.
-	need.Equal(t, (Request{Secrets: []string{"correct", "correct-horse"}}).Withhold("a correct-horse"), "a "+Withheld)
+	need.Equal(t, (Request{Secrets: []string{"correct", "correct-horse"}}).Withhold("a correct-horse"), "a "+redact.Mark)
 }

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"time"
 
+	"indoubt/policy/file"
+
 	"indoubt/ledger"
 	"indoubt/policy/expr"
 )
@@ -23,31 +25,32 @@ import (
 // builtInWords are the cost words where the file has none of its own.
 var builtInWords = map[string]float64{"none": 0, "low": 1, "medium": 10, "high": 100, "severe": 1000}
 
+// decoder reads a file into a policy, and then checks what no field can know alone.
+type decoder struct {
+	*file.Decoder
+	policy *Policy
+}
+
 // Parse reads and checks the text of a policy file; name stands in its
 // problems. The error is Errors with all of them.
 func Parse(name string, text []byte) (*Policy, error) {
 	return parse(name, text, nil)
 }
 
-func parse(name string, text []byte, visit func(path string, known []field)) (*Policy, error) {
-	src := newSource(name, text)
-	root, problems := parseYAML(src, text)
+func parse(name string, text []byte, visit func(path string, known []string)) (*Policy, error) {
+	read, root := file.Parse(name, text)
 	if root == nil {
-		if len(problems) == 0 {
-			problems = Errors{{File: name, Message: "the file is empty", Hint: "`indoubt policy init` writes an example; at least: version: 1"}}
-		}
-		return nil, problems
+		return nil, read.Problems
 	}
 	p := blank()
-	p.file, p.src, p.text, p.empty = name, src, text, false
-	d := fileDecoder{&decoder{src: src, policy: p, problems: problems, visit: visit}}
-	d.refuseSecrets(root)
+	p.file, p.text, p.empty, p.digest = name, text, false, digest(text)
+	read.Visit, read.Meant = visit, meantField
+	d := decoder{read, p}
 	d.file(root)
-	if len(d.problems) > 0 {
-		return nil, d.problems.sorted()
+	if len(d.Problems) > 0 {
+		return nil, d.Problems.Sorted()
 	}
-	p.digest = digest(text)
-	p.warnings = d.warnings.sorted()
+	p.warnings = d.Warnings.Sorted()
 	return p, nil
 }
 
@@ -56,7 +59,7 @@ func Default() *Policy {
 	p := blank()
 	p.empty = true
 	p.digest = digest(nil)
-	fileDecoder{&decoder{src: newSource("", nil), policy: p}}.finishKind(p.defaults)
+	decoder{&file.Decoder{}, p}.finishKind(p.defaults)
 	return p
 }
 
@@ -68,36 +71,36 @@ func blank() *Policy {
 		Retry:  RetryRule{Max: 0, BackoffMin: time.Second, BackoffMax: time.Minute},
 		Repeat: "hold",
 		policy: p,
-		Entry:  Entry{origins: map[string]position{}},
+		Entry:  Entry{origins: map[string]file.Position{}},
 		rules:  rules{duplicate: &costRule{word: "high", guess: true}, miss: &costRule{word: "medium", guess: true}},
 	}
 	return p
 }
 
-func (d fileDecoder) file(root *node) {
+func (d decoder) file(root *file.Node) {
 	p := d.policy
-	if root.kind != mappingNode {
-		d.fail(root.place, fmt.Sprintf("a policy is a mapping (name: value), but this is %s", root.what()), "begin with `version: 1`")
+	if root.Kind != file.Mapping {
+		d.Fail(root.Place, fmt.Sprintf("a policy is a mapping (name: value), but this is %s", root.What()), "begin with `version: 1`")
 		return
 	}
-	var version, defaults, downstreams, kinds, notify *node
-	later := func(out **node) reader { // when what it rests on is known
-		return func(n *node) { *out = n }
+	var version, defaults, downstreams, kinds, notify *file.Node
+	later := func(out **file.Node) file.Reader { // when what it rests on is known
+		return func(n *file.Node) { *out = n }
 	}
-	d.fields(root,
-		field{"version", later(&version)},
-		field{"currency", parsed(d.decoder, &p.currency, currency, "currency: USD")},
-		field{"words", d.words},
-		field{"defaults", later(&defaults)},
-		field{"downstreams", later(&downstreams)},
-		field{"kinds", later(&kinds)},
-		field{"notify", later(&notify)},
-	)
+	d.Fields(root, file.Table{
+		"version":     later(&version),
+		"currency":    file.Parsed(d.Decoder, &p.currency, currency, "currency: USD"),
+		"words":       d.words,
+		"defaults":    later(&defaults),
+		"downstreams": later(&downstreams),
+		"kinds":       later(&kinds),
+		"notify":      later(&notify),
+	})
 	switch {
 	case version == nil:
-		d.fail(place{position{1, 1}, "version"}, "is missing", "begin the file with `version: 1`")
-	case version.text != "1":
-		d.fail(version.place, fmt.Sprintf("this program reads version 1, not %s", version.what()), "version: 1")
+		d.Fail(file.Place{Path: "version"}.At(1, 1), "is missing", "begin the file with `version: 1`")
+	case version.Text != "1":
+		d.Fail(version.Place, fmt.Sprintf("this program reads version 1, not %s", version.What()), "version: 1")
 	}
 	for w, v := range p.words {
 		if p.dearest == "" || v > p.words[p.dearest] || v == p.words[p.dearest] && w < p.dearest {
@@ -107,28 +110,16 @@ func (d fileDecoder) file(root *node) {
 	if defaults != nil {
 		d.kindFields(p.defaults, defaults)
 	}
-	d.entries(downstreams, "a mapping (name: …)", "", d.addDownstream)
+	d.Entries(downstreams, "a mapping (name: …)", "", d.addDownstream)
 	d.finishKind(p.defaults)
 	// For a kind that is not listed, and one without costs of its own, they are guesses.
 	p.defaults.duplicate, p.defaults.miss = p.defaults.duplicate.inherited(), p.defaults.miss.inherited()
-	d.entries(notify, "a mapping (name: …)", "", d.notifier)
-	if d.entries(kinds, "a mapping (name: …)", "", d.addKind) {
+	d.Entries(notify, "a mapping (name: …)", "", d.notifier)
+	if d.Entries(kinds, "a mapping (name: …)", "", d.addKind) {
 		d.ambiguous()
 		d.vouch()
 		d.lintReads()
 	}
-}
-
-// entries reads what stands under names of the file's own. It reports whether
-// there is such a mapping; nil is none.
-func (d *decoder) entries(n *node, what, hint string, read func(entry)) bool {
-	if n == nil || !d.must(n, mappingNode, what, hint) {
-		return false
-	}
-	for _, e := range n.entries {
-		read(e)
-	}
-	return true
 }
 
 func currency(text string) (string, error) {
@@ -138,75 +129,75 @@ func currency(text string) (string, error) {
 	return text, nil
 }
 
-func (d fileDecoder) words(n *node) {
-	d.entries(n, "a mapping (word: number)", "words: { low: 1, high: 100 }", func(e entry) {
-		v, err := strconv.ParseFloat(e.value.text, 64)
-		if e.value.kind != scalarNode || err != nil || !(v >= 0 && v < 1e15) {
-			d.fail(e.value.place, fmt.Sprintf("must be a number of zero or more, but is %s", e.value.what()), "")
+func (d decoder) words(n *file.Node) {
+	d.Entries(n, "a mapping (word: number)", "words: { low: 1, high: 100 }", func(e file.Entry) {
+		v, err := strconv.ParseFloat(e.Value.Text, 64)
+		if e.Value.Kind != file.Scalar || err != nil || !(v >= 0 && v < 1e15) {
+			d.Fail(e.Value.Place, fmt.Sprintf("must be a number of zero or more, but is %s", e.Value.What()), "")
 			return
 		}
-		if _, err := strconv.ParseFloat(e.name, 64); err == nil || expr.ForOperation.Knows(e.name) {
-			d.fail(e.named(), "this cannot be a word: it already means something in a cost", "")
+		if _, err := strconv.ParseFloat(e.Name, 64); err == nil || expr.ForOperation.Knows(e.Name) {
+			d.Fail(e.Named(), "this cannot be a word: it already means something in a cost", "")
 			return
 		}
-		d.policy.words[e.name] = v
+		d.policy.words[e.Name] = v
 	})
 }
 
-func (d fileDecoder) addDownstream(e entry) {
-	ds := &Downstream{Name: e.name, Line: e.value.key.line}
-	var stated []*node // of callers
-	d.fields(e.value,
-		field{"base", func(n *node) { d.base(ds, n) }},
-		field{"mcp", func(n *node) { d.mcpServer(ds, n) }},
-		field{"sql", func(n *node) { d.sqlDatabase(ds, n) }},
-		field{"headers", func(n *node) { ds.headers = d.headers(n) }},
-		field{"rate", func(n *node) {
-			parsed(d.decoder, &ds.RatePerSecond, parseRate, "a rate is written 20/s, 600/m or 1000/h")(n)
-			ds.rate = n.text
-		}},
-		field{"concurrency", d.integer(&ds.Concurrency, 1, 1000)},
-		field{"outage", d.outage(&ds.outage)},
-		field{"callers", func(n *node) { stated = append(stated, n); d.callers(ds, n) }},
-		field{"same_account", func(n *node) { stated = append(stated, n); d.boolean(&ds.SameAccount)(n) }},
-		field{"key", d.mapping(
-			field{"header", func(n *node) {
-				if d.text(&ds.KeyHeader)(n); n.kind == scalarNode && !headerName.MatchString(ds.KeyHeader) {
-					d.fail(n.place, fmt.Sprintf("%q is not a header name", ds.KeyHeader), "")
+func (d decoder) addDownstream(e file.Entry) {
+	ds := &Downstream{Name: e.Name, Line: e.Value.Key.Line}
+	var stated []*file.Node // of callers
+	d.Fields(e.Value, file.Table{
+		"base":    func(n *file.Node) { d.base(ds, n) },
+		"mcp":     func(n *file.Node) { d.mcpServer(ds, n) },
+		"sql":     func(n *file.Node) { d.sqlDatabase(ds, n) },
+		"headers": func(n *file.Node) { ds.headers = d.headers(n) },
+		"rate": func(n *file.Node) {
+			file.Parsed(d.Decoder, &ds.RatePerSecond, file.ParseRate, "a rate is written 20/s, 600/m or 1000/h")(n)
+			ds.rate = n.Text
+		},
+		"concurrency":  d.Integer(&ds.Concurrency, 1, 1000),
+		"outage":       d.outage(&ds.outage),
+		"callers":      func(n *file.Node) { stated = append(stated, n); d.callers(ds, n) },
+		"same_account": func(n *file.Node) { stated = append(stated, n); d.Boolean(&ds.SameAccount)(n) },
+		"key": d.Mapping(file.Table{
+			"header": func(n *file.Node) {
+				if d.Text(&ds.KeyHeader)(n); n.Kind == file.Scalar && !headerName(ds.KeyHeader) {
+					d.Fail(n.Place, fmt.Sprintf("%q is not a header name", ds.KeyHeader), "")
 				}
-			}},
-			field{"remembers", d.duration(&ds.Remembers)},
-			field{"replays", d.boolean(&ds.Replays)},
-		)},
-	)
+			},
+			"remembers": d.Duration(&ds.Remembers),
+			"replays":   d.Boolean(&ds.Replays),
+		}),
+	})
 	for _, n := range stated {
 		if ds.Via != "http" {
-			d.fail(n.place, "only requests over HTTP have headers, and this has no `base`", "say base: https://…, or leave it out")
+			d.Fail(n.Place, "only requests over HTTP have headers, and this has no `base`", "say base: https://…, or leave it out")
 		}
 	}
-	d.policy.downstreams[e.name] = ds
+	d.policy.downstreams[e.Name] = ds
 }
 
 // maxBurst bounds how many errors open an outage: they are kept until they do.
 const maxBurst = 100
 
-func (d fileDecoder) outage(b *ledger.Burst) reader {
-	return d.mapping(field{"errors", d.integer(&b.Errors, 1, maxBurst)}, field{"within", d.second(&b.Within)}, field{"gap", d.second(&b.Gap)})
+func (d decoder) outage(b *ledger.Burst) file.Reader {
+	return d.Mapping(file.Table{"errors": d.Integer(&b.Errors, 1, maxBurst), "within": d.Second(&b.Within), "gap": d.Second(&b.Gap)})
 }
 
-func (d fileDecoder) addKind(e entry) {
-	if !kindName.MatchString(e.name) {
-		d.fail(e.named(), fmt.Sprintf("%q is not the name of a kind", e.name), "letters, digits, . _ - / : and * for any text")
+func (d decoder) addKind(e file.Entry) {
+	if !kindName(e.Name) {
+		d.Fail(e.Named(), fmt.Sprintf("%q is not the name of a kind", e.Name), "letters, digits, . _ - / : and * for any text")
 		return
 	}
 	k := *d.policy.defaults
-	k.Pattern, k.Line, k.Known = e.name, e.value.key.line, true
+	k.Pattern, k.Line, k.Known = e.Name, e.Value.Key.Line, true
 	k.origins = maps.Clone(k.origins)
-	if e.value.kind != nullNode {
-		d.kindFields(&k, e.value)
+	if e.Value.Kind != file.Null {
+		d.kindFields(&k, e.Value)
 	}
 	d.finishKind(&k)
-	d.policy.kinds[e.name] = &k
+	d.policy.kinds[e.Name] = &k
 	d.policy.order = append(d.policy.order, &k)
 }
 
@@ -260,7 +251,7 @@ func content(path string) ([]byte, error) {
 		return nil, fmt.Errorf("policy: %w", err)
 	}
 	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	text, err := io.ReadAll(io.LimitReader(f, file.MaxFile+1))
 	if err != nil {
 		return nil, fmt.Errorf("policy: %w", err)
 	}

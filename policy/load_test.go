@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"indoubt/policy/file"
+
 	"github.com/google/go-cmp/cmp"
 
 	"indoubt/ledger"
@@ -50,10 +52,10 @@ func must(t testing.TB, text string) *Policy {
 }
 
 // refused parses a policy that has to be refused.
-func refused(t testing.TB, text string) Errors {
+func refused(t testing.TB, text string) file.Errors {
 	t.Helper()
 	_, err := Parse("policy.yaml", []byte(text))
-	var list Errors
+	var list file.Errors
 	need.Must(t, errors.As(err, &list) && len(list) != 0, "not refused with problems: %v", err)
 	return list
 }
@@ -182,7 +184,7 @@ func TestRefused(t *testing.T) {
 
 func TestFileIsBounded(t *testing.T) {
 	for name, text := range map[string]string{
-		"size":     "version: 1\n#" + strings.Repeat("x", maxFile),
+		"size":     "version: 1\n#" + strings.Repeat("x", file.MaxFile),
 		"brackets": "version: 1\nkinds: " + strings.Repeat("[", 5000) + strings.Repeat("]", 5000),
 		"maps":     "version: 1\nkinds: " + strings.Repeat("{a: ", 50) + strings.Repeat("}", 50),
 		"dashes":   "version: 1\nkinds:\n" + strings.Repeat("- ", 1000) + "x\n",
@@ -272,19 +274,19 @@ func TestDigestIsOfTheText(t *testing.T) {
 
 func TestScalars(t *testing.T) {
 	for text, want := range map[string]time.Duration{"2m": 2 * time.Minute, "7d": 168 * time.Hour, "1h30m": 90 * time.Minute, "500ms": 500 * time.Millisecond, "0s": 0, "0": 0, "1.5s": 1500 * time.Millisecond} {
-		got, err := parseDuration(text)
+		got, err := file.ParseDuration(text)
 		need.That(t, err == nil && got == want, "%s: %v %v", text, got, err)
 	}
 	for text, want := range map[string]float64{"20/s": 20, "600/m": 10, "600/min": 10, "3600/h": 1} {
-		got, err := parseRate(text)
+		got, err := file.ParseRate(text)
 		need.That(t, err == nil && got == want, "%s: %v %v", text, got, err)
 	}
 	for text, want := range map[string]int64{"64KiB": 65536, "4MB": 4000000, "100": 100} {
-		got, err := parseSize(text)
+		got, err := file.ParseSize(text)
 		need.That(t, err == nil && got == want, "%s: %v %v", text, got, err)
 	}
 	for _, text := range []string{"", "x", "1y", "1m2", "-1s", "1e9s", "٣s"} {
-		_, err := parseDuration(text)
+		_, err := file.ParseDuration(text)
 		need.That(t, err != nil, "%q is a duration", text)
 	}
 }

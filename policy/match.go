@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"indoubt/policy/file"
+
 	"indoubt/ledger"
 	"indoubt/ledger/lazyregexp"
 )
@@ -51,18 +53,18 @@ func parseMatch(text string) (Match, error) {
 }
 
 // matches reads `match:`, one pattern or several.
-func (d fileDecoder) matches(k *Kind, n *node) {
+func (d decoder) matches(k *Kind, n *file.Node) {
 	var texts []string
-	d.strings(&texts)(n)
+	d.Texts(&texts)(n)
 	k.Match = nil
 	if strings.Contains(k.Pattern, "*") {
-		d.fail(n.place, "a request is of one kind, and this is a pattern for many", "say it in a kind of its own")
+		d.Fail(n.Place, "a request is of one kind, and this is a pattern for many", "say it in a kind of its own")
 		return
 	}
 	for i, text := range texts {
 		m, err := parseMatch(text)
 		if err != nil {
-			d.fail(n.item(i), err.Error(), "for example POST /v1/charges, or POST,PUT api.example.com/v1/orders/*")
+			d.Fail(n.Item(i), err.Error(), "for example POST /v1/charges, or POST,PUT api.example.com/v1/orders/*")
 			continue
 		}
 		k.Match = append(k.Match, m)
@@ -140,12 +142,12 @@ func (m Match) narrower(o Match) bool {
 }
 
 // ambiguous refuses one pattern for two kinds.
-func (d fileDecoder) ambiguous() {
+func (d decoder) ambiguous() {
 	said := map[string]string{}
 	for _, k := range d.policy.order {
 		for _, m := range k.Match {
 			if other, twice := said[m.String()]; twice && other != k.Pattern {
-				d.fail(k.said("match").below("match"), fmt.Sprintf("%s is the pattern of %s, too", m, other),
+				d.Fail(k.said("match").Below("match"), fmt.Sprintf("%s is the pattern of %s, too", m, other),
 					"say methods, host or path of one of them more exactly")
 			}
 			said[m.String()] = k.Pattern

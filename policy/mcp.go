@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"indoubt/policy/file"
+
 	"indoubt/ledger"
 	"indoubt/ledger/lazyregexp"
 	"indoubt/policy/expr"
@@ -22,7 +24,7 @@ type mcpServer struct {
 
 // mcpRule is a call of one tool. server is resolved once all fields are read.
 type mcpRule struct {
-	at        place
+	at        file.Place
 	name      string // of the downstream; "": the kind's own
 	tool      string
 	arguments *expr.Tree // nil: none
@@ -32,124 +34,124 @@ type mcpRule struct {
 
 var (
 	envName  = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
-	toolName = shortName{lazyregexp.New(`^[A-Za-z0-9_./:@-]+$`), 128}
+	toolName = file.Short(`^[A-Za-z0-9_./:@-]+$`, 128)
 )
 
 const settledOnly, settledHint = "only ${env.NAME} and ${file(\"…\")} may stand here", "it is the same for every operation"
 
 // settled reads a template in which only secrets may be computed: what it makes
 // is shared by all operations.
-func (d *decoder) settled(n *node) *expr.Template {
-	t := d.template(n, expr.ForRequest)
+func (d decoder) settled(n *file.Node) *expr.Template {
+	t := d.Template(n, expr.ForRequest)
 	if !t.Settled() {
-		d.fail(n.place, settledOnly, settledHint)
+		d.Fail(n.Place, settledOnly, settledHint)
 		return nil
 	}
 	return t
 }
 
 // mcpServer reads `mcp:` of a downstream.
-func (d *decoder) mcpServer(ds *Downstream, n *node) {
+func (d decoder) mcpServer(ds *Downstream, n *file.Node) {
 	s := &mcpServer{}
-	fine := d.fields(n,
-		field{"command", func(n *node) { s.command = d.argv(n, d.settled) }},
-		field{"dir", d.text(&s.dir)},
-		field{"env", func(n *node) {
+	fine := d.Fields(n, file.Table{
+		"command": func(n *file.Node) { s.command = d.argv(n, d.settled) },
+		"dir":     d.Text(&s.dir),
+		"env": func(n *file.Node) {
 			s.env = d.environment(n)
-			for _, e := range n.entries {
-				if i := slices.IndexFunc(s.env, func(p pair) bool { return p.name == e.name }); i >= 0 && !s.env[i].value.Settled() {
-					d.fail(e.value.place, settledOnly, settledHint)
+			for _, e := range n.Entries {
+				if i := slices.IndexFunc(s.env, func(p pair) bool { return p.name == e.Name }); i >= 0 && !s.env[i].value.Settled() {
+					d.Fail(e.Value.Place, settledOnly, settledHint)
 				}
 			}
-		}},
-		field{"url", func(n *node) { s.url = d.serverAddress(n) }},
-		field{"headers", func(n *node) { s.headers = d.headers(n) }},
-	)
-	if n.kind != mappingNode {
+		},
+		"url":     func(n *file.Node) { s.url = d.serverAddress(n) },
+		"headers": func(n *file.Node) { s.headers = d.headers(n) },
+	})
+	if n.Kind != file.Mapping {
 		return
 	}
 	switch {
 	case s.command != nil && s.url != nil:
-		d.fail(n.place, "`command` and `url` exclude each other", "leave out one of the two")
+		d.Fail(n.Place, "`command` and `url` exclude each other", "leave out one of the two")
 	case s.command == nil && s.url == nil && fine:
-		d.fail(n.place, "says neither `command` nor `url`", "command: [npx, -y, some-server], or url: https://mcp.example.com/mcp")
+		d.Fail(n.Place, "says neither `command` nor `url`", "command: [npx, -y, some-server], or url: https://mcp.example.com/mcp")
 	case s.url == nil && s.headers != nil:
-		d.fail(n.place, "`headers` need a `url`", "a command gets its secrets by `env`")
+		d.Fail(n.Place, "`headers` need a `url`", "a command gets its secrets by `env`")
 	case s.command == nil && (s.env != nil || s.dir != ""):
-		d.fail(n.place, "`env` and `dir` need a `command`", "")
+		d.Fail(n.Place, "`env` and `dir` need a `command`", "")
 	}
 	ds.mcp = s
 	d.is(ds, n, "mcp")
 }
 
-func (d *decoder) serverAddress(n *node) *expr.Template {
+func (d decoder) serverAddress(n *file.Node) *expr.Template {
 	t := d.settled(n)
 	if t == nil {
 		return nil
 	}
 	if first, written := t.Beginning(); written && !originWritten(first) && !originWritten(first+"/") {
-		d.fail(n.place, fmt.Sprintf("%q is not an address", n.text), "for example https://mcp.example.com/mcp")
+		d.Fail(n.Place, fmt.Sprintf("%q is not an address", n.Text), "for example https://mcp.example.com/mcp")
 	}
 	return t
 }
 
-func (d *decoder) environment(n *node) []pair {
+func (d decoder) environment(n *file.Node) []pair {
 	env := d.pairs(n)
 	for _, p := range env {
 		if !envName.MatchString(p.name) {
-			d.fail(n.below(p.name), fmt.Sprintf("%q is not the name of a variable", p.name), "")
+			d.Fail(n.Below(p.name), fmt.Sprintf("%q is not the name of a variable", p.name), "")
 		}
 	}
 	return env
 }
 
 // is notes what a downstream is; it is one thing.
-func (d *decoder) is(ds *Downstream, n *node, via string) {
+func (d decoder) is(ds *Downstream, n *file.Node, via string) {
 	if ds.Via != "" && ds.Via != via {
-		d.fail(n.place, fmt.Sprintf("a downstream is one thing, and this one is %s already", ds.Via), "make two of it")
+		d.Fail(n.Place, fmt.Sprintf("a downstream is one thing, and this one is %s already", ds.Via), "make two of it")
 		return
 	}
 	ds.Via = via
 }
 
 // mcpCall reads `mcp:` of a read.
-func (d *decoder) mcpCall(n *node) *mcpRule {
-	m := &mcpRule{at: n.place}
-	fine := d.fields(n,
-		field{"server", d.text(&m.name)},
-		field{"tool", parsed(d, &m.tool, func(text string) (string, error) {
-			if !toolName.MatchString(text) {
+func (d decoder) mcpCall(n *file.Node) *mcpRule {
+	m := &mcpRule{at: n.Place}
+	fine := d.Fields(n, file.Table{
+		"server": d.Text(&m.name),
+		"tool": file.Parsed(d.Decoder, &m.tool, func(text string) (string, error) {
+			if !toolName(text) {
 				return "", fmt.Errorf("%q is not the name of a tool: a tool cannot be computed", text)
 			}
 			return text, nil
-		}, "for example search_nodes")},
-		field{"arguments", func(n *node) {
-			m.arguments = d.value(n)
-			if n.kind != mappingNode && (n.kind != scalarNode || m.arguments.Text.Single() == nil) {
-				d.fail(n.place, "must be a mapping (name: value)", "arguments: { query: \"${token}\" }")
+		}, "for example search_nodes"),
+		"arguments": func(n *file.Node) {
+			m.arguments = d.Value(n)
+			if n.Kind != file.Mapping && (n.Kind != file.Scalar || m.arguments.Text.Single() == nil) {
+				d.Fail(n.Place, "must be a mapping (name: value)", "arguments: { query: \"${token}\" }")
 			}
-		}},
-	)
+		},
+	})
 	if fine && m.tool == "" {
-		d.fail(n.place, "says no tool", "mcp: { tool: search_nodes, arguments: { query: \"${token}\" } }")
+		d.Fail(n.Place, "says no tool", "mcp: { tool: search_nodes, arguments: { query: \"${token}\" } }")
 	}
 	return m
 }
 
 // downstreamFor finds the server or database that a request names, else the
 // kind's own.
-func (d fileDecoder) downstreamFor(k *Kind, name, field, via string, at place) *Downstream {
+func (d decoder) downstreamFor(k *Kind, name, field, via string, at file.Place) *Downstream {
 	ds := k.Downstream
 	if name != "" {
 		ds = d.policy.downstreams[name]
 	}
 	switch {
 	case ds == nil && name != "":
-		d.fail(at, fmt.Sprintf("there is no downstream %q", name), ledger.DidYouMean(name, sortedNames(d.policy.downstreams)))
+		d.Fail(at, fmt.Sprintf("there is no downstream %q", name), ledger.DidYouMean(name, sortedNames(d.policy.downstreams)))
 	case ds == nil:
-		d.fail(at, fmt.Sprintf("does not say which `%s`", field), fmt.Sprintf("say `%s:` here or `downstream:` in the kind", field))
+		d.Fail(at, fmt.Sprintf("does not say which `%s`", field), fmt.Sprintf("say `%s:` here or `downstream:` in the kind", field))
 	case ds.Via != via:
-		d.fail(at, fmt.Sprintf("downstream %q is not reached over %s", ds.Name, via), fmt.Sprintf("say `%s:` in it", via))
+		d.Fail(at, fmt.Sprintf("downstream %q is not reached over %s", ds.Name, via), fmt.Sprintf("say `%s:` in it", via))
 	default:
 		return ds
 	}

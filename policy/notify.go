@@ -3,12 +3,14 @@ package policy
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	"indoubt/policy/file"
+
 	"indoubt/ledger"
-	"indoubt/ledger/lazyregexp"
 	"indoubt/policy/expr"
 )
 
@@ -55,7 +57,7 @@ func (n *Notifier) Wants(event string, kinds ...string) bool {
 	}))
 }
 
-var notifierName = shortName{lazyregexp.New(`^[A-Za-z0-9_-]+$`), 60}
+var notifierName = file.Short(`^[A-Za-z0-9_-]+$`, 60)
 
 // Request is what tells a notice with this id, whose input it is, through the notifier.
 func (n *Notifier) Request(id string, input json.RawMessage) (Request, error) {
@@ -66,37 +68,40 @@ func (n *Notifier) Request(id string, input json.RawMessage) (Request, error) {
 }
 
 // notifier reads a notifier. Nothing of `defaults` holds for it.
-func (d fileDecoder) notifier(e entry) {
-	if !notifierName.MatchString(e.name) {
-		d.fail(e.named(), fmt.Sprintf("%q is not the name of a notifier", e.name), "letters, digits, _ and -")
+func (d decoder) notifier(e file.Entry) {
+	if !notifierName(e.Name) {
+		d.Fail(e.Named(), fmt.Sprintf("%q is not the name of a notifier", e.Name), "letters, digits, _ and -")
 		return
 	}
 	k := *blank().defaults
-	k.Name, k.Deadline, k.policy, k.Line = "notify."+e.name, noticeDeadline, d.policy, e.value.key.line
-	n := &Notifier{Name: e.name, On: NotifyEvents, Kind: &k}
-	ways := d.ways(&n.how)[:2] // http and command
-	fine := d.fields(e.value, append(ways,
-		field{"on", func(at *node) {
-			d.strings(&n.On)(at)
+	k.Name, k.Deadline, k.policy, k.Line = "notify."+e.Name, noticeDeadline, d.policy, e.Value.Key.Line
+	n := &Notifier{Name: e.Name, On: NotifyEvents, Kind: &k}
+	known := d.ways(&n.how)
+	delete(known, "mcp")
+	delete(known, "sql")
+	maps.Copy(known, file.Table{
+		"on": func(at *file.Node) {
+			d.Texts(&n.On)(at)
 			for i, event := range n.On {
 				if !slices.Contains(NotifyEvents, event) {
-					d.fail(at.item(i), fmt.Sprintf("must be %s, but is %q", either(NotifyEvents), event), ledger.Meant(event, NotifyEvents))
+					d.Fail(at.Item(i), fmt.Sprintf("must be %s, but is %q", file.Either(NotifyEvents), event), ledger.Meant(event, NotifyEvents))
 				}
 			}
-		}},
-		field{"only", d.strings(&n.Only)},
-		field{"downstream", func(at *node) { d.downstream(&k, at) }},
-	)...)
+		},
+		"only":       d.Texts(&n.Only),
+		"downstream": func(at *file.Node) { d.downstream(&k, at) },
+	})
+	fine := d.Fields(e.Value, known)
 	switch {
 	case !fine:
 		return
 	case n.how == nil:
-		d.fail(e.value.place, "says nothing to ask with", "http: { post: … } or command: [ … ]")
+		d.Fail(e.Value.Place, "says nothing to ask with", "http: { post: … } or command: [ … ]")
 		return
 	}
 	if h, http := n.how.(*httpRule); http {
 		if h.method != "POST" && h.method != "PUT" {
-			d.fail(h.at, "a notice is not sent by "+strings.ToLower(h.method), "http: { post: … }")
+			d.Fail(h.at, "a notice is not sent by "+strings.ToLower(h.method), "http: { post: … }")
 			return
 		}
 		if h.json == nil && h.form == nil { // the whole of it
@@ -112,7 +117,7 @@ func (d fileDecoder) notifier(e entry) {
 		for _, x := range t.Expressions() {
 			for _, path := range x.Inputs() {
 				if name := firstOf(path); name != "" && !slices.Contains(NoticeFields, name) {
-					d.fail(place{position{x.Line, x.Column}, e.value.path}, "a notice has no "+name, ledger.DidYouMean(name, NoticeFields))
+					d.Fail(e.Value.At(x.Line, x.Column), "a notice has no "+name, ledger.DidYouMean(name, NoticeFields))
 				}
 			}
 		}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"indoubt/policy/file"
+
 	"indoubt/ledger/need"
 )
 
@@ -20,21 +22,17 @@ func TestTheWordsThatWentLeadToOurs(t *testing.T) {
 		"kinds: { pay: { read: { command: [cat, x], complet: \"a\" } } }": "did you mean `complete`?",
 	} {
 		_, err := Parse("policy.yaml", []byte("version: 1\n"+text+"\n"))
-		var problems Errors
+		var problems file.Errors
 		need.Must(t, errors.As(err, &problems), "%s: %v", text, err)
-		need.That(t, slices.ContainsFunc(problems, func(p Problem) bool { return p.Message == "unknown field" && strings.Contains(p.Hint, want) }), "%s: %v", text, err)
+		need.That(t, slices.ContainsFunc(problems, func(p file.Problem) bool { return p.Message == "unknown field" && strings.Contains(p.Hint, want) }), "%s: %v", text, err)
 	}
 }
 
 // Each hint names a word that a mapping has, and is given there.
 func TestEachOtherWordIsHintedAt(t *testing.T) {
 	var mappings [][]string
-	_, err := parse("policy.yaml", []byte(everything), func(_ string, known []field) {
-		var names []string
-		for _, f := range known {
-			names = append(names, f.name)
-		}
-		mappings = append(mappings, names)
+	_, err := parse("policy.yaml", []byte(everything), func(_ string, known []string) {
+		mappings = append(mappings, known)
 	})
 	need.OK(t, err)
 	for _, theirs := range slices.Sorted(maps.Keys(otherWords)) {

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/wire/carry"
 	"indoubt/policy/expr"
 )
 
@@ -337,4 +339,20 @@ func receiptOf(ctx context.Context, e *expr.Expression, vars *variables) (string
 		return "", e.About(err)
 	}
 	return text, nil
+}
+
+// Insert puts the correlation token into an input where the rule says, and errs where the
+// input has no such place. The same token twice changes nothing.
+func (t TokenRule) Insert(input json.RawMessage, token string) (json.RawMessage, error) {
+	path := cmp.Or(t.Append, t.Into)
+	if path == "" {
+		return input, nil
+	}
+	at, err := carry.At(path, t.Append != "")
+	if err == nil {
+		if placed, ok := at.JSON(input, token); ok {
+			return placed, nil
+		}
+	}
+	return nil, fmt.Errorf("the token has no place at input.%s", path)
 }

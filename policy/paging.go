@@ -6,26 +6,28 @@ import (
 	"net/url"
 	"strings"
 
+	"indoubt/policy/file"
+
 	"indoubt/ledger"
 	"indoubt/policy/expr"
 )
 
 // finishPaging checks `next` against the request: where that holds `cursor`, `next` gives
 // it; else `next` gives the address of the following page.
-func (d fileDecoder) finishPaging(r *Read, at place) {
+func (d decoder) finishPaging(r *Read, at file.Place) {
 	asks := r.usesCursor()
 	r.follow = r.next != nil && !asks
 	http, _ := r.way.(*httpRule)
 	switch {
 	case r.next == nil && asks:
-		d.fail(at, "the request uses `cursor`, but `next` does not say where it comes from", "next: body.next_cursor")
+		d.Fail(at, "the request uses `cursor`, but `next` does not say where it comes from", "next: body.next_cursor")
 	case r.next == nil:
 	case asks && r.next.Uses("link"):
-		d.fail(at, "`next` gives the address of the next page, and the request uses `cursor` too", "leave out ${cursor}")
+		d.Fail(at, "`next` gives the address of the next page, and the request uses `cursor` too", "leave out ${cursor}")
 	case r.follow && http == nil:
-		d.fail(at, "`next` gives an address, and only a read over http can follow one", "use ${cursor} in the request")
+		d.Fail(at, "`next` gives an address, and only a read over http can follow one", "use ${cursor} in the request")
 	case r.follow && http.method != "GET":
-		d.fail(at, "an address is followed by get only", "use ${cursor} in the request")
+		d.Fail(at, "an address is followed by get only", "use ${cursor} in the request")
 	}
 }
 

@@ -2,7 +2,8 @@
 // costs when it goes wrong, how to look for its effect, how to send it again, and what
 // a person should do about it now.
 //
-// It may import ledger (for the types), the list of secret shapes, carry, which puts tokens in, and expr, the
+// It may import ledger (for the types), the list of secret shapes, carry, which puts tokens in, file, which reads
+// the YAML, and expr, the
 // expression language. It does no I/O of its own except reading the policy file, the
 // environment and the files that the policy names as secrets: requests are rendered
 // here and sent elsewhere.
@@ -16,6 +17,8 @@ import (
 	"strings"
 	"time"
 
+	"indoubt/policy/file"
+
 	"indoubt/ledger"
 	"indoubt/policy/expr"
 )
@@ -24,7 +27,6 @@ import (
 // loaded and is safe for use by many goroutines.
 type Policy struct {
 	file        string
-	src         *source // of its text, to find a line; nil without a file
 	empty       bool
 	digest      string
 	text        []byte // of the file
@@ -37,7 +39,7 @@ type Policy struct {
 	kinds       map[string]*Kind // by pattern, as in the file
 	order       []*Kind          // in file order
 	notifiers   []*Notifier      // in file order
-	warnings    Errors
+	warnings    file.Errors
 	past        *Past
 }
 
@@ -120,7 +122,7 @@ func (p *Policy) Words() map[string]float64 {
 }
 
 // Warnings are what the check would mention but not refuse.
-func (p *Policy) Warnings() Errors { return append(Errors(nil), p.warnings...) }
+func (p *Policy) Warnings() file.Errors { return append(file.Errors(nil), p.warnings...) }
 
 // Kind is what the policy says about a kind of operation: the longest pattern
 // that matches, else the defaults (Known is false then). It is never nil.
@@ -190,7 +192,7 @@ type Entry struct {
 	Line    int
 	Known   bool // false: no pattern matched, the defaults apply
 
-	origins map[string]position // dotted field → where it was said; absent: built in
+	origins map[string]file.Position // dotted field → where it was said; absent: built in
 }
 
 // Clocks are the times of a kind.

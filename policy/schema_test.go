@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"indoubt/policy/file"
+
 	"github.com/google/go-cmp/cmp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
@@ -121,11 +123,11 @@ func at(root object, path string) []object {
 func TestTheSchemaKnowsEveryFieldTheDecoderReads(t *testing.T) {
 	root := schemaObject(t)
 	visited := map[string]bool{}
-	p, err := parse("policy.yaml", []byte(everything), func(path string, known []field) {
+	p, err := parse("policy.yaml", []byte(everything), func(path string, known []string) {
 		want, got := map[string]bool{}, map[string]bool{}
 		for _, f := range known {
-			if _, refused := notInDefaults[f.name]; !refused || path != "defaults" {
-				want[f.name] = true
+			if _, refused := notInDefaults[f]; !refused || path != "defaults" {
+				want[f] = true
 			}
 		}
 		forbidden := map[string]bool{}
@@ -194,9 +196,9 @@ func validate(t *testing.T, text []byte) error {
 	c := jsonschema.NewCompiler()
 	need.OK(t, c.AddResource("policy.json", doc))
 	s := need.Get(c.Compile("policy.json"))(t)
-	root, problems := parseYAML(newSource("policy.yaml", text), text)
-	need.Must(t, len(problems) == 0, "%v", problems)
-	data := need.Get(json.Marshal(plainValue(root)))(t)
+	d, root := file.Parse("policy.yaml", text)
+	need.Must(t, len(d.Problems) == 0, "%v", d.Problems)
+	data := need.Get(json.Marshal(file.PlainValue(root)))(t)
 	value := need.Get(jsonschema.UnmarshalJSON(bytes.NewReader(data)))(t)
 	return s.Validate(value)
 }

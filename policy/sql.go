@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"indoubt/policy/file"
+
 	"indoubt/ledger"
 	"indoubt/ledger/lazyregexp"
 	"indoubt/policy/expr"
@@ -19,10 +21,10 @@ type sqlDatabase struct {
 // sqlRule is one statement as the driver reads it, and what is bound to its
 // placeholders. database is resolved once all fields are read.
 type sqlRule struct {
-	at       place
+	at       file.Place
 	name     string // of the downstream; "": the kind's own
 	query    string
-	queryAt  place
+	queryAt  file.Place
 	args     []*expr.Tree
 	database *Downstream
 }
@@ -30,23 +32,23 @@ type sqlRule struct {
 var sqlDrivers = []string{"sqlite", "postgres"}
 
 // sqlDatabase reads `sql:` of a downstream.
-func (d *decoder) sqlDatabase(ds *Downstream, n *node) {
+func (d decoder) sqlDatabase(ds *Downstream, n *file.Node) {
 	s := &sqlDatabase{}
-	var known []field
+	known := file.Table{}
 	for _, driver := range sqlDrivers {
-		known = append(known, field{driver, func(n *node) {
+		known[driver] = func(n *file.Node) {
 			if s.driver != "" {
-				d.fail(n.place, fmt.Sprintf("a database is one thing, and this one is %s already", s.driver), "make two downstreams of it")
+				d.Fail(n.Place, fmt.Sprintf("a database is one thing, and this one is %s already", s.driver), "make two downstreams of it")
 				return
 			}
 			s.driver, s.dsn = driver, d.settled(n)
-			if n.kind == scalarNode && n.text == "" {
-				d.fail(n.place, "is empty", sqlHint)
+			if n.Kind == file.Scalar && n.Text == "" {
+				d.Fail(n.Place, "is empty", sqlHint)
 			}
-		}})
+		}
 	}
-	if d.fields(n, known...) && s.driver == "" {
-		d.fail(n.place, "does not say which database", sqlHint)
+	if d.Fields(n, known) && s.driver == "" {
+		d.Fail(n.Place, "does not say which database", sqlHint)
 	}
 	ds.sql = s
 	d.is(ds, n, "sql")
@@ -55,34 +57,34 @@ func (d *decoder) sqlDatabase(ds *Downstream, n *node) {
 const sqlHint = `sqlite: /var/lib/books.db or postgres: "${env.BOOKS_DSN}"; another database is read by a command`
 
 // statement reads `sql:` of a read.
-func (d *decoder) statement(n *node) *sqlRule {
+func (d decoder) statement(n *file.Node) *sqlRule {
 	const hint = `query: "SELECT id FROM charges WHERE token = ?", args: ["${token}"]; postgres numbers them: $1, $2`
-	s := &sqlRule{at: n.place}
-	fine := d.fields(n,
-		field{"database", d.text(&s.name)},
-		field{"query", func(n *node) {
-			s.queryAt = n.place
-			if d.text(&s.query)(n); strings.Contains(n.text, "${") {
-				d.fail(n.place, "nothing is computed in a statement", hint)
+	s := &sqlRule{at: n.Place}
+	fine := d.Fields(n, file.Table{
+		"database": d.Text(&s.name),
+		"query": func(n *file.Node) {
+			s.queryAt = n.Place
+			if d.Text(&s.query)(n); strings.Contains(n.Text, "${") {
+				d.Fail(n.Place, "nothing is computed in a statement", hint)
 			}
-		}},
-		field{"args", func(n *node) {
-			d.each(n, "a list", hint, func(item *node) { s.args = append(s.args, d.value(item)) })
-		}},
-	)
+		},
+		"args": func(n *file.Node) {
+			d.Each(n, "a list", hint, func(item *file.Node) { s.args = append(s.args, d.Value(item)) })
+		},
+	})
 	if fine && s.query == "" {
-		d.fail(n.place, "says no query", hint)
+		d.Fail(n.Place, "says no query", hint)
 	}
 	return s
 }
 
 // finishSQL checks a statement once its database is known.
-func (d fileDecoder) finishSQL(s *sqlRule) {
+func (d decoder) finishSQL(s *sqlRule) {
 	if s.query == "" || s.database == nil {
 		return
 	}
 	if problem, hint := s.refused(); problem != "" {
-		d.fail(s.queryAt, problem, hint)
+		d.Fail(s.queryAt, problem, hint)
 	}
 }
 

@@ -10,7 +10,10 @@ import (
 	"strings"
 	"time"
 
+	"indoubt/policy/file"
+
 	"indoubt/ledger"
+	"indoubt/ledger/redact"
 	"indoubt/policy/expr"
 )
 
@@ -47,8 +50,8 @@ func (v *variables) twice(render func(show bool) (Request, error)) (Request, err
 		return Request{}, err
 	}
 	o := v.rec.Operation
-	out.Secrets = v.secrets.forms()
-	out.Shown = hide(shown.message().text(), o.Token, o.KeyToSend())
+	out.Secrets = v.secrets.Forms()
+	out.Shown = redact.Hide(shown.message().text(), o.Token, o.KeyToSend())
 	out.Digest, err = shown.digest()
 	return out, err
 }
@@ -56,32 +59,32 @@ func (v *variables) twice(render func(show bool) (Request, error)) (Request, err
 const waysHint = "http: { get: … }, command: [ … ], mcp: { tool: … } or sql: { query: … }"
 
 // ways are the fields that say how to ask, of which one is said.
-func (d *decoder) ways(out *way) []field {
-	one := func(name string, read func(*node) way) field {
-		return field{name, func(n *node) {
+func (d decoder) ways(out *way) file.Table {
+	one := func(read func(*file.Node) way) file.Reader {
+		return func(n *file.Node) {
 			if *out != nil {
-				d.fail(n.place, "`http`, `command`, `mcp` and `sql` exclude each other", waysHint)
+				d.Fail(n.Place, "`http`, `command`, `mcp` and `sql` exclude each other", waysHint)
 				return
 			}
 			*out = read(n)
-		}}
+		}
 	}
-	return []field{
-		one("http", func(n *node) way { return d.http(n) }),
-		one("command", func(n *node) way { return d.command(n) }),
-		one("mcp", func(n *node) way { return d.mcpCall(n) }),
-		one("sql", func(n *node) way { return d.statement(n) }),
+	return file.Table{
+		"http":    one(func(n *file.Node) way { return d.http(n) }),
+		"command": one(func(n *file.Node) way { return d.command(n) }),
+		"mcp":     one(func(n *file.Node) way { return d.mcpCall(n) }),
+		"sql":     one(func(n *file.Node) way { return d.statement(n) }),
 	}
 }
 
 // answerRules reads `answer:`, what an answer to the write says.
-func (d fileDecoder) answerRules(k *Kind, n *node) {
-	d.fields(n,
-		field{"committed", d.rule(&k.committed, expr.ForAnswer, expr.Bool)},
-		field{"refused", d.rule(&k.refused, expr.ForAnswer, expr.Bool)},
-		field{"already", d.rule(&k.already, expr.ForAnswer, expr.Bool)},
-		field{"receipt", d.rule(&k.receipt, expr.ForAnswer, expr.Any)},
-	)
+func (d decoder) answerRules(k *Kind, n *file.Node) {
+	d.Fields(n, file.Table{
+		"committed": d.Rule(&k.committed, expr.ForAnswer, expr.Bool),
+		"refused":   d.Rule(&k.refused, expr.ForAnswer, expr.Bool),
+		"already":   d.Rule(&k.already, expr.ForAnswer, expr.Bool),
+		"receipt":   d.Rule(&k.receipt, expr.ForAnswer, expr.Any),
+	})
 }
 
 // Request is something to send: exactly one of its fields is set.
@@ -217,7 +220,7 @@ type rendering struct {
 
 // rendering writes templates with the values of v; show writes secrets by their name.
 func (v *variables) rendering(show bool) *rendering {
-	return &rendering{Rendering: &expr.Rendering{Names: v.Names, Show: show, Note: v.secrets.add}, vars: v}
+	return &rendering{Rendering: &expr.Rendering{Names: v.Names, Show: show, Note: v.secrets.Add}, vars: v}
 }
 
 func (r *rendering) headers(pairs []pair) http.Header {
@@ -247,16 +250,16 @@ func (r *rendering) environment(pairs []pair) (out []string) {
 // keep notes the secrets in an address or a DSN.
 func (r *rendering) keep(text string) {
 	if !r.Show {
-		r.vars.secrets.parts(text)
+		r.vars.secrets.Parts(text)
 	}
 }
 
 // base renders the address of a downstream. It may be shown, but for the secrets in it.
 func (r *rendering) base(t *expr.Template) string {
-	known := len(r.vars.secrets.values)
+	known := len(r.vars.secrets.Values)
 	base := r.At("address").Text(t)
-	r.vars.secrets.values = r.vars.secrets.values[:known]
-	r.vars.secrets.parts(base)
+	r.vars.secrets.Values = r.vars.secrets.Values[:known]
+	r.vars.secrets.Parts(base)
 	return base
 }
 
@@ -269,3 +272,38 @@ type pair struct {
 func values(pairs []pair) []*expr.Template {
 	return ledger.Each(pairs, func(p pair) *expr.Template { return p.value })
 }
+
+// pairs reads a mapping of names to templates, in the file's order.
+func (d decoder) pairs(n *file.Node) (out []pair) {
+	if !d.Must(n, file.Mapping, "a mapping (name: value)", "") {
+		return nil
+	}
+	for _, e := range n.Entries {
+		if t := d.Template(e.Value, expr.ForRequest); t != nil {
+			out = append(out, pair{e.Name, t})
+		}
+	}
+	return out
+}
+
+// Withhold is a text without the secrets that were put into the request.
+func (r Request) Withhold(text string) string { return redact.Withhold(text, r.Secrets) }
+
+// WithholdFrom is err with its text as Withhold gives it.
+func (r Request) WithholdFrom(err error) error {
+	if err == nil {
+		return nil
+	}
+	if text := r.Withhold(err.Error()); text != err.Error() {
+		return &withheldError{text, err}
+	}
+	return err
+}
+
+type withheldError struct {
+	text string
+	err  error
+}
+
+func (e *withheldError) Error() string { return e.text }
+func (e *withheldError) Unwrap() error { return e.err }

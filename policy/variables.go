@@ -12,7 +12,10 @@ import (
 	"strings"
 	"time"
 
+	"indoubt/policy/file"
+
 	"indoubt/ledger"
+	"indoubt/ledger/redact"
 	"indoubt/policy/expr"
 )
 
@@ -29,12 +32,12 @@ type variables struct {
 	sending   bool   // another attempt
 	keyHeader string // of the request, for the operation's key; "" for none
 
-	secrets *secretBox
+	secrets *redact.Box
 }
 
 // variables are the names as the kind's expressions see them.
 func (k *Kind) variables(rec ledger.Record) *variables {
-	v := &variables{rec: &rec, kind: k, secrets: &secretBox{}}
+	v := &variables{rec: &rec, kind: k, secrets: &redact.Box{}}
 	v.Names = expr.NewNames(v.value)
 	return v
 }
@@ -230,7 +233,7 @@ func (v *variables) secret(find expr.Lookup) expr.Lookup {
 	return func(name string) (string, error) {
 		value, err := find(name)
 		if err == nil {
-			v.secrets.add(value)
+			v.secrets.Add(value)
 		}
 		return value, err
 	}
@@ -294,8 +297,8 @@ var requestParts = []string{"method", "override", "path", "query", "content_type
 
 // view reads `input:`, the part of such an input that the kind's expressions see:
 // ${input.body}. It is a plain path, so that the token finds its way back.
-func (d fileDecoder) view(k *Kind, n *node) {
-	text, ok := d.scalar(n)
+func (d decoder) view(k *Kind, n *file.Node) {
+	text, ok := d.Scalar(n)
 	if !ok {
 		return
 	}
@@ -306,10 +309,10 @@ func (d fileDecoder) view(k *Kind, n *node) {
 	const hint = "input: ${input.body}, for the body of the requests that the HTTP proxy records"
 	switch {
 	case !opened || !closed || !whole || err != nil:
-		d.fail(n.place, fmt.Sprintf("%q is not a part of a recorded request", text), hint)
+		d.Fail(n.Place, fmt.Sprintf("%q is not a part of a recorded request", text), hint)
 		return
 	case !slices.Contains(requestParts, fmt.Sprint(steps[0])):
-		d.fail(n.place, fmt.Sprintf("a recorded request has no `%s`", path), "it has "+strings.Join(requestParts, ", "))
+		d.Fail(n.Place, fmt.Sprintf("a recorded request has no `%s`", path), "it has "+strings.Join(requestParts, ", "))
 		return
 	}
 	k.Input, k.view = path, steps

@@ -180,7 +180,7 @@ func (c *cleaner) text(s string) string {
 // without is a text without the credentials that were sent.
 func (c *cleaner) without(s string) string {
 	for _, v := range c.values {
-		s = strings.ReplaceAll(s, v, policy.Withheld)
+		s = strings.ReplaceAll(s, v, redact.Mark)
 	}
 	return s
 }
@@ -227,7 +227,7 @@ func (c *cleaner) value(holder string, v any) any {
 	case json.Number:
 		if slices.ContainsFunc(c.values, func(secret string) bool { return strings.Contains(string(v), secret) }) {
 			c.taken++
-			return policy.Withheld
+			return redact.Mark
 		}
 	case []any:
 		for i := range v {
@@ -236,9 +236,9 @@ func (c *cleaner) value(holder string, v any) any {
 	case map[string]any:
 		clean := make(map[string]any, len(v))
 		for name, member := range v {
-			if c.secretly(holder, name, member) && member != any(policy.Withheld) {
+			if c.secretly(holder, name, member) && member != any(redact.Mark) {
 				c.taken++
-				member = policy.Withheld
+				member = redact.Mark
 			}
 			clean[c.text(name)] = c.value(name, member)
 		}

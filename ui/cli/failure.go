@@ -11,13 +11,14 @@ import (
 	"strings"
 	"syscall"
 
+	"indoubt/policy/file"
+
 	"github.com/charmbracelet/x/ansi"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"indoubt/ledger"
 	"indoubt/ledger/record"
-	"indoubt/policy"
 	"indoubt/reconcile"
 	"indoubt/ui/safe"
 )
@@ -142,7 +143,7 @@ func changedFailure(err error, f *failure) bool {
 }
 
 func policyFailure(err error, f *failure) bool {
-	var problems policy.Errors
+	var problems file.Errors
 	if !errors.As(err, &problems) {
 		return false
 	}

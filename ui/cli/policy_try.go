@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"indoubt/ledger"
+	"indoubt/ledger/redact"
 	"indoubt/policy"
 	"indoubt/reconcile"
 	"indoubt/reconcile/connect"
@@ -102,7 +103,7 @@ func (c tryCommand) try(ctx context.Context, p *policy.Policy, kind *policy.Kind
 	for _, page := range trial.Pages {
 		t.withhold(page.Request.Withhold)
 	}
-	t.withhold(policy.Withhold)
+	t.withhold(func(text string) string { return redact.Hide(text) })
 	return c.done("", t, t.write)
 }
 
@@ -197,7 +198,7 @@ func (t *trialJSON) withhold(hide func(string) string) {
 				continue
 			}
 			if s.Value = json.RawMessage(hide(string(s.Value))); !json.Valid(s.Value) {
-				s.Value = json.RawMessage(`"` + policy.Withheld + `"`)
+				s.Value = json.RawMessage(`"` + redact.Mark + `"`)
 			}
 		}
 	}

@@ -31,7 +31,11 @@ var arrows = map[string]string{
 	"ledger/ledgertest/faults": "",
 	"ledger/record":            "ledger ledger/outcome ledger/redact ledger/wire…",
 	"ledger/record…":           "ledger ledger/outcome ledger/redact ledger/wire… ledger/record…",
-	"policy…":                  "ledger ledger/redact ledger/wire/carry policy…",
+	"policy":                   "ledger ledger/redact ledger/wire/carry policy/expr policy/file",
+	"policy/expr":              "ledger",
+	"policy/file":              "ledger ledger/redact policy/expr",
+	"policy/mapping":           "ledger policy policy/expr",
+	"policy/recipes":           "ledger policy",
 	"reconcile/connect":        "ledger ledger/wire… policy",
 	"reconcile":                "ledger ledger/hostclock ledger/outcome ledger/redact ledger/wire… policy reconcile/connect",
 	"reconcile/drill":          "ledger ledger/hostclock ledger/record ledger/record/roundtrip ledger/wire/transmit policy reconcile",
@@ -41,7 +45,7 @@ var arrows = map[string]string{
 	"ui/act":                   "ledger reconcile ui/safe ui/ticket",
 	"ui/house":                 "",
 	"ui/clients":               "ledger/redact",
-	"ui/cli…":                  "ledger ledger/open ledger/digestkey ledger/hostclock ledger/outcome ledger/record… ledger/wire… policy… reconcile… ui…",
+	"ui/cli…":                  "ledger ledger/open ledger/digestkey ledger/hostclock ledger/outcome ledger/redact ledger/record… ledger/wire… policy… reconcile… ui…",
 	"":                         "ui/cli",
 }
 

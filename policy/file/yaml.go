@@ -1,6 +1,7 @@
-package policy
+package file
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -18,158 +19,179 @@ import (
 // Limits of a policy file. A file is written by people; what exceeds these is
 // not one, and the YAML parser is slow on deep nesting.
 const (
-	maxFile  = 1 << 20
+	MaxFile  = 1 << 20
 	maxDepth = 24
 )
 
-type nodeKind int
+type Kind int
 
 const (
-	nullNode nodeKind = iota
-	scalarNode
-	mappingNode
-	sequenceNode
+	Null Kind = iota
+	Scalar
+	Mapping
+	List
 )
 
-// node is a YAML value with its place. We keep our own small tree because the
+// Node is a YAML value with its place. We keep our own small tree because the
 // library's decoder drops tags, second documents and positions silently.
-type node struct {
-	place
-	kind    nodeKind
-	key     position // of the name it stands under
-	text    string   // of a scalar
+type Node struct {
+	Place
+	Kind    Kind
+	Key     Position // of the name it stands under
+	Text    string   // of a scalar
 	plain   bool     // scalar without quotes and on one line
 	number  bool     // plain and written as a number
 	boolean bool     // plain true or false
-	broken  bool     // a problem is reported already
-	block   bool     // | or > scalar: columns inside it are not known
-	entries []entry
-	items   []*node
+	Broken  bool     // a problem is reported already
+	Block   bool     // | or > scalar: columns inside it are not known
+	Entries []Entry
+	Items   []*Node
 }
 
-type entry struct {
-	name  string
-	value *node
+type Entry struct {
+	Name  string
+	Value *Node
 }
 
-// named is the place of the name that a value stands under.
-func (e entry) named() place { return place{e.value.key, e.value.path} }
+// Named is the place of the name that a value stands under.
+func (e Entry) Named() Place { return Place{e.Value.Key, e.Value.Path} }
 
-func (n *node) what() string {
-	switch n.kind {
-	case mappingNode:
+func (n *Node) What() string {
+	switch n.Kind {
+	case Mapping:
 		return "a mapping"
-	case sequenceNode:
+	case List:
 		return "a list"
-	case nullNode:
+	case Null:
 		return "nothing"
 	}
-	return fmt.Sprintf("%q", n.text)
+	return fmt.Sprintf("%q", n.Text)
 }
 
-// parseYAML reads one document into a tree and reports all that a policy file
-// must not have: tags, anchors, several documents, duplicate keys.
-func parseYAML(src *source, text []byte) (root *node, problems Errors) {
-	whole := func(message, hint string) Errors {
-		return Errors{{File: src.name, Message: message, Hint: hint}}
+// openFile reads the text of a file into a tree. The tree is nil where the decoder's problems say
+// that there is none to read. The name stands in problems.
+func Parse(name string, text []byte) (*Decoder, *Node) {
+	d := &Decoder{src: newSource(name, text)}
+	root := d.parse(text)
+	switch {
+	case root != nil:
+		d.refuseSecrets(root)
+	case len(d.Problems) == 0:
+		d.whole("the file is empty", "`indoubt policy init` writes an example; at least: version: 1")
 	}
-	if len(text) > maxFile {
-		return nil, whole(fmt.Sprintf("the file is larger than %d KiB", maxFile>>10), "leave out what no one uses")
+	return d, root
+}
+
+// whole is a problem of the file as a whole.
+func (d *Decoder) whole(message, hint string) {
+	d.Problems = append(d.Problems, Problem{File: d.src.name, Message: message, Hint: hint})
+}
+
+// parse reads one document into a tree and reports all that a policy file
+// must not have: tags, anchors, several documents, duplicate keys.
+func (d *Decoder) parse(text []byte) (root *Node) {
+	if len(text) > MaxFile {
+		d.whole(fmt.Sprintf("the file is larger than %d KiB", MaxFile>>10), "leave out what no one uses")
+		return nil
 	}
 	if !utf8.Valid(text) {
-		return nil, whole("the file is not UTF-8 text", "save it as UTF-8: iconv -t utf-8")
+		d.whole("the file is not UTF-8 text", "save it as UTF-8: iconv -t utf-8")
+		return nil
 	}
-	if at, deep := tooDeep(src); deep {
-		return nil, Errors{src.problem(place{position: at}, deepNesting, "")}
+	if at, deep := tooDeep(d.src); deep {
+		d.Fail(Place{Position: at}, deepNesting, "")
+		return nil
 	}
 	defer func() {
 		if r := recover(); r != nil { // a bug of the YAML library on odd input
-			root, problems = nil, whole(fmt.Sprintf("this is not YAML that can be read (%v)", r), "")
+			root, d.Problems = nil, nil
+			d.whole(fmt.Sprintf("this is not YAML that can be read (%v)", r), "")
 		}
 	}()
 	file, err := parser.ParseBytes(text, 0, parser.AllowDuplicateMapKey())
 	if err != nil {
-		return nil, Errors{syntaxProblem(src, err)}
+		d.Problems = Errors{syntaxProblem(d.src, err)}
+		return nil
 	}
-	d := &decoder{src: src}
 	for _, doc := range file.Docs {
 		if doc == nil || doc.Body == nil {
 			continue
 		}
 		if root != nil {
-			at := position{doc.Body.GetToken().Position.Line, 1}
+			at := Position{doc.Body.GetToken().Position.Line, 1}
 			if doc.Start != nil {
 				at = positionOf(doc.Start)
 			}
-			d.fail(place{position: at}, "a second document; the file holds one policy", "remove the `---` line or keep the second in a file of its own")
+			d.Fail(Place{Position: at}, "a second document; the file holds one policy",
+				"remove the `---` line or keep the second in a file of its own")
 			break
 		}
 		root = d.convert(doc.Body, "", 0)
 	}
-	return root, d.problems
+	return root
 }
 
-func positionOf(tk *token.Token) position {
+func positionOf(tk *token.Token) Position {
 	if tk == nil || tk.Position == nil {
-		return position{}
+		return Position{}
 	}
-	return position{tk.Position.Line, tk.Position.Column}
+	return Position{tk.Position.Line, tk.Position.Column}
 }
 
 var deepNesting = fmt.Sprintf("nested deeper than %d levels", maxDepth)
 
-func (d *decoder) convert(n ast.Node, path string, depth int) *node {
-	out := &node{place: place{path: path}}
+func (d *Decoder) convert(n ast.Node, path string, depth int) *Node {
+	out := &Node{Place: Place{Path: path}}
 	if n == nil {
 		return out
 	}
-	out.position = positionOf(n.GetToken())
+	out.Position = positionOf(n.GetToken())
 	if depth > maxDepth {
-		d.fail(out.place, deepNesting, "")
+		d.Fail(out.Place, deepNesting, "")
 		return out
 	}
 	switch x := n.(type) {
 	case *ast.MappingNode:
-		out.kind = mappingNode
+		out.Kind = Mapping
 		for _, v := range x.Values {
 			d.entry(out, v, depth)
 		}
-		if len(out.entries) > 0 && x.Start != nil && x.Start.Value == ":" {
-			out.position = out.entries[0].value.key
+		if len(out.Entries) > 0 && x.Start != nil && x.Start.Value == ":" {
+			out.Position = out.Entries[0].Value.Key
 		}
 	case *ast.MappingValueNode:
-		out.kind = mappingNode
+		out.Kind = Mapping
 		d.entry(out, x, depth)
 	case *ast.SequenceNode:
-		out.kind = sequenceNode
+		out.Kind = List
 		for i, v := range x.Values {
-			out.items = append(out.items, d.convert(v, out.item(i).path, depth+1))
+			out.Items = append(out.Items, d.convert(v, out.Item(i).Path, depth+1))
 		}
 	case *ast.NullNode:
 	default:
 		if why := out.scalar(n); why != "" {
-			out.kind, out.broken = nullNode, true
-			d.fail(out.place, why, quotedHint(d.src, out.position))
+			out.Kind, out.Broken = Null, true
+			d.Fail(out.Place, why, quotedHint(d.src, out.Position))
 		}
 	}
 	return out
 }
 
 // scalar takes over what is no mapping and no list, or says why it is refused.
-func (n *node) scalar(from ast.Node) (why string) {
-	n.kind = scalarNode
+func (n *Node) scalar(from ast.Node) (why string) {
+	n.Kind = Scalar
 	switch x := from.(type) {
 	case *ast.StringNode:
 		quoted := x.Token.Type == token.SingleQuoteType || x.Token.Type == token.DoubleQuoteType
-		n.text, n.plain = x.Value, !quoted && !strings.Contains(x.Token.Origin, "\n\n")
+		n.Text, n.plain = x.Value, !quoted && !strings.Contains(x.Token.Origin, "\n\n")
 	case *ast.LiteralNode:
-		n.text, n.block = strings.TrimRight(x.Value.Value, "\n"), true
+		n.Text, n.Block = strings.TrimRight(x.Value.Value, "\n"), true
 	case *ast.BoolNode:
-		n.text, n.plain, n.boolean = strings.ToLower(x.Token.Value), true, true
+		n.Text, n.plain, n.boolean = strings.ToLower(x.Token.Value), true, true
 	case *ast.IntegerNode, *ast.FloatNode:
-		n.text, n.plain, n.number = from.GetToken().Value, true, true
+		n.Text, n.plain, n.number = from.GetToken().Value, true, true
 	case *ast.InfinityNode, *ast.NanNode:
-		n.text, n.plain = from.GetToken().Value, true
+		n.Text, n.plain = from.GetToken().Value, true
 	case *ast.TagNode:
 		return fmt.Sprintf("`%s` is a YAML tag, so the value would be lost", x.Start.Value)
 	case *ast.AnchorNode, *ast.AliasNode, *ast.MergeKeyNode:
@@ -180,38 +202,38 @@ func (n *node) scalar(from ast.Node) (why string) {
 	return ""
 }
 
-func (d *decoder) entry(out *node, v *ast.MappingValueNode, depth int) {
+func (d *Decoder) entry(out *Node, v *ast.MappingValueNode, depth int) {
 	key := v.Key.GetToken()
 	at := positionOf(key)
 	switch v.Key.(type) {
 	case *ast.StringNode, *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.NullNode:
 	default:
-		d.fail(place{at, out.path}, "this form of key is not read", "write a plain name")
+		d.Fail(Place{at, out.Path}, "this form of key is not read", "write a plain name")
 		return
 	}
-	path := out.below(key.Value).path
-	for _, e := range out.entries {
-		if e.name == key.Value {
-			d.fail(place{at, path}, fmt.Sprintf("said twice; first in line %d", e.value.key.line), "keep one of them")
+	path := out.Below(key.Value).Path
+	for _, e := range out.Entries {
+		if e.Name == key.Value {
+			d.Fail(Place{at, path}, fmt.Sprintf("said twice; first in line %d", e.Value.Key.Line), "keep one of them")
 			return
 		}
 	}
 	value := d.convert(v.Value, path, depth+1)
-	value.key = at
-	out.entries = append(out.entries, entry{key.Value, value})
+	value.Key = at
+	out.Entries = append(out.Entries, Entry{key.Value, value})
 }
 
-func plainValue(n *node) any {
-	switch n.kind {
-	case mappingNode:
+func PlainValue(n *Node) any {
+	switch n.Kind {
+	case Mapping:
 		out := map[string]any{}
-		for _, e := range n.entries {
-			out[e.name] = plainValue(e.value)
+		for _, e := range n.Entries {
+			out[e.Name] = PlainValue(e.Value)
 		}
 		return out
-	case sequenceNode:
-		return append([]any{}, ledger.Each(n.items, plainValue)...)
-	case nullNode:
+	case List:
+		return append([]any{}, ledger.Each(n.Items, PlainValue)...)
+	case Null:
 		return nil
 	}
 	return n.leaf()
@@ -227,11 +249,11 @@ var keyValue = lazyregexp.New(`^(\s*(?:- +)?[A-Za-z_][\w.-]*:)\s+(.+)$`)
 var bareTemplate = lazyregexp.New(`([\w.-]+:)\s*(\$\{[^}]*\})`)
 
 // quotedHint shows how the value in this line is written with quotes.
-func quotedHint(src *source, at position) string {
-	if at.line < 1 || at.line > len(src.lines) {
+func quotedHint(src *source, at Position) string {
+	if at.Line < 1 || at.Line > len(src.lines) {
 		return ""
 	}
-	line := src.lines[at.line-1]
+	line := src.lines[at.Line-1]
 	m := keyValue.FindStringSubmatch(line)
 	if m == nil || strings.HasPrefix(m[2], "{") && strings.HasSuffix(strings.TrimSpace(m[2]), "}") {
 		return "put the value in quotes"
@@ -254,7 +276,7 @@ func quoteYAML(s string) string {
 // syntaxProblem puts the parser's complaint in our form. Most of them come
 // from a value that needs quotes.
 func syntaxProblem(src *source, err error) Problem {
-	var at position
+	var at Position
 	message := err.Error()
 	var syntax *yaml.SyntaxError
 	if errors.As(err, &syntax) {
@@ -263,8 +285,8 @@ func syntaxProblem(src *source, err error) Problem {
 		message = message[:i]
 	}
 	hint := "see that each [ and { is closed, and that each name stands under the one before it"
-	if at.line >= 1 && at.line <= len(src.lines) {
-		line := src.lines[at.line-1]
+	if at.Line >= 1 && at.Line <= len(src.lines) {
+		line := src.lines[at.Line-1]
 		m := keyValue.FindStringSubmatch(line)
 		switch {
 		case strings.HasPrefix(strings.TrimLeft(line, " "), "\t"):
@@ -278,7 +300,7 @@ func syntaxProblem(src *source, err error) Problem {
 			hint = quotedHint(src, at)
 		}
 	}
-	return src.problem(place{position: at}, "not YAML: "+message, hint)
+	return src.problem(Place{Position: at}, "not YAML: "+message, hint)
 }
 
 // closed reports whether a text closes as many brackets as it opens.
@@ -289,7 +311,7 @@ func closed(text string) bool {
 // tooDeep looks at brackets and indentation before the parser does, which is
 // quadratic in them. Brackets inside quotes or expressions close again, so the
 // limit is far above what a policy needs.
-func tooDeep(src *source) (position, bool) {
+func tooDeep(src *source) (Position, bool) {
 	depth := 0
 	for i, line := range src.lines {
 		trimmed := strings.TrimLeft(line, " ")
@@ -297,21 +319,32 @@ func tooDeep(src *source) (position, bool) {
 			continue
 		}
 		if indent := len(line) - len(trimmed); indent > 8*maxDepth {
-			return position{i + 1, indent + 1}, true
+			return Position{i + 1, indent + 1}, true
 		}
 		if dashes := strings.Count(trimmed, "- "); dashes > maxDepth && strings.HasPrefix(trimmed, strings.Repeat("- ", maxDepth)) {
-			return position{i + 1, 1}, true
+			return Position{i + 1, 1}, true
 		}
 		for j, r := range trimmed {
 			switch r {
 			case '[', '{':
 				if depth++; depth > 4*maxDepth {
-					return position{i + 1, len(line) - len(trimmed) + j + 1}, true
+					return Position{i + 1, len(line) - len(trimmed) + j + 1}, true
 				}
 			case ']', '}':
 				depth = max(0, depth-1)
 			}
 		}
 	}
-	return position{}, false
+	return Position{}, false
+}
+
+// leaf is a scalar as data: true, false, a number that JSON can write, or text.
+func (n *Node) leaf() any {
+	if n.boolean {
+		return n.Text == "true"
+	}
+	if n.number && json.Valid([]byte(n.Text)) {
+		return json.Number(n.Text)
+	}
+	return n.Text
 }
