@@ -109,3 +109,18 @@ func ParseDuration(s string) (time.Duration, error) {
 	}
 	return d + rest, nil
 }
+
+// Brief is a time to wait, in one or two units, rounded up below a minute.
+func Brief(d time.Duration) string {
+	switch {
+	case d <= time.Second:
+		return "1 s"
+	case d < time.Minute:
+		return fmt.Sprintf("%d s", int((d+time.Second-1)/time.Second))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm%02ds", int(d/time.Minute), int(d%time.Minute/time.Second))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh%02dm", int(d/time.Hour), int(d%time.Hour/time.Minute))
+	}
+	return fmt.Sprintf("%dd", int(d/(24*time.Hour)))
+}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"indoubt/policy/transport"
+
 	"indoubt/ledger"
 	"indoubt/policy/expr"
 )
@@ -75,7 +77,7 @@ func (k adviser) where(rec ledger.Record) LookUp {
 	}
 	l.Search = append(l.Search, k.Title(o))
 	if end := toldEnd(k.Kind, rec); k.LandsWithin != nil && !end.IsZero() {
-		l.To = end.Add(*k.LandsWithin + Skew)
+		l.To = end.Add(*k.LandsWithin + transport.Skew)
 	}
 	return l
 }

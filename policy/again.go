@@ -1,28 +1,20 @@
 package policy
 
 import (
-	"cmp"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
+
+	"indoubt/policy/transport"
 
 	"indoubt/ledger"
-	"indoubt/ledger/redact"
-	"indoubt/policy/expr"
 )
 
 // ResendHere is the `resend` of a kind that is sent again from here.
 const ResendHere = "here"
-
-// Digest makes what a recorder keeps of a header instead of its value. It errs where
-// this process lacks the ledger's key.
-type Digest func(value string) (string, error)
 
 // Sending is how an operation is sent once more for a person.
 type Sending struct {
@@ -50,180 +42,49 @@ func (s Sending) Via() string {
 // Request is what a person sends once more from here: what was recorded, with its own key
 // and token (I4), and with the headers of its downstream. An error says in one sentence
 // why only its pipeline can send it.
-func (s Sending) Request(digest Digest) (Request, error) {
+func (s Sending) Request(digest transport.Digest) (transport.Request, error) {
 	k, o := s.Kind, s.Record.Operation
 	vars := k.variables(s.Record)
-	vars.sending = true
+	vars.sending, vars.keyHeader = true, k.KeyHeader
 	switch via := s.Via(); {
 	case o.Gone() != "":
-		return Request{}, fmt.Errorf("it was %s", o.Gone())
+		return transport.Request{}, fmt.Errorf("it was %s", o.Gone())
 	case via == "http":
-		return vars.twice(func(show bool) (Request, error) { return s.recorded(vars, digest, show) })
+		return transport.Twice(vars.rendering(), func(r *transport.Rendering) (transport.Request, error) {
+			return transport.Recorded(r, k.Downstream, digest)
+		})
 	case via == "command":
-		return againCommand(vars, digest)
+		req, err := transport.Twice(vars.rendering(), func(r *transport.Rendering) (transport.Request, error) { return transport.RecordedCommand(r, digest) })
+		req.Shown += "\nin your environment"
+		return req, err
 	case via == "mcp":
 		return s.call(vars)
 	}
-	return Request{}, errors.New("what was sent is not recorded")
+	return transport.Request{}, errors.New("what was sent is not recorded")
 }
 
-// recorded is a recorded HTTP request, to where it went.
-func (s Sending) recorded(vars *variables, digest Digest, show bool) (Request, error) {
+// call is a recorded call of an MCP tool, with the token where it had one.
+func (s Sending) call(vars *variables) (transport.Request, error) {
 	k, o := s.Kind, s.Record.Operation
-	was := o.Request
-	if was.Lost != "" {
-		return Request{}, errors.New(was.Lost)
-	}
-	out := &HTTPRequest{Method: was.Method, URL: was.Origin + was.Target, Body: was.Bytes(), Header: http.Header{}}
-	for name, values := range was.Header {
-		out.Header[http.CanonicalHeaderKey(name)] = values
-	}
-	if ds := k.Downstream; ds != nil {
-		r := vars.rendering(show)
-		own := r.headers(ds.headers)
-		if !show && ds.base != nil {
-			r.sameOrigin(ds.base, was.Origin)
-		}
-		if r.Err() != nil {
-			return Request{}, r.Err()
-		}
-		for _, name := range sortedNames(own) {
-			if err := sameHeader(was, name, own[name][0], digest); err != nil && !show {
-				return Request{}, err
-			}
-			out.Header[name] = own[name]
-		}
-	}
-	for _, name := range slices.Concat(was.Withheld, sortedNames(was.Callers)) {
-		if out.Header[name] == nil {
-			return Request{}, fmt.Errorf("its header %s is not kept, and the downstream's `headers` do not name it", name)
-		}
-	}
-	if k.KeyHeader != "" && o.Key != "" {
-		out.Header[http.CanonicalHeaderKey(k.KeyHeader)] = []string{o.KeyToSend()}
-	}
-	if show && !utf8.Valid(out.Body) {
-		out.Body = fmt.Appendf(nil, "[%d bytes, SHA-256 %x]", len(out.Body), sha256.Sum256(out.Body))
-	}
-	return Request{HTTP: out}, nil
-}
-
-// sameHeader errs unless a write is known to have had a header with this value: another
-// credential could be another account's.
-func sameHeader(was *ledger.Request, name, value string, digest Digest) error {
-	if values, kept := was.Header[name]; kept {
-		if !slices.Equal(values, []string{value}) {
-			return fmt.Errorf("it was sent with another %s than the downstream's `headers` say", name)
-		}
-		return nil
-	}
-	return sameValue(was.Callers[name], value, name, "the downstream's `headers` say", digest)
-}
-
-// sameValue errs unless known is the digest of a value, which is to be sent as name now.
-func sameValue(known, value, name, whose string, digest Digest) error {
-	if known == "" {
-		return fmt.Errorf("the record does not show which %s it was sent with", name)
-	}
-	now, err := digest(value)
-	switch {
-	case err != nil:
-		return fmt.Errorf("whether it was sent with the %s that %s cannot be told here: %w", name, whose, err)
-	case now != known:
-		return fmt.Errorf("it was sent with another %s than %s", name, whose)
-	}
-	return nil
-}
-
-// Stranger says why a check may be another caller's than the write was, "" where nothing shows
-// that: it is asked with another credential, with one that the write is not known to have had,
-// or with another one of the headers that say who asks.
-func (ds *Downstream) Stranger(was *ledger.Request, asked *HTTPRequest, digest Digest) string {
-	if was == nil || asked == nil {
-		return ""
-	}
-	for _, name := range ds.tellingHeaders(was, asked) {
-		now := strings.Join(asked.Header[name], "\n")
-		if kept, whole := was.Header[name]; whole && strings.Join(kept, "\n") == now {
-			continue
-		}
-		if known := was.Callers[name]; known != "" || now != "" {
-			made, err := digest(now)
-			if err != nil {
-				return "whether it asks with the " + name + " of the write cannot be told here: " + err.Error()
-			}
-			if made != known {
-				why := "it does not ask with the " + name + " that the write had, so that it may see another account"
-				if redact.Credential(name) {
-					why += "; where both lead to one, say same_account: true"
-				}
-				return why
-			}
-		}
-	}
-	return ""
-}
-
-// tellingHeaders are the headers of a write or of its check that say who asks.
-func (ds *Downstream) tellingHeaders(was *ledger.Request, asked *HTTPRequest) (names []string) {
-	for _, name := range slices.Concat(sortedNames(was.Callers), sortedNames(asked.Header)) {
-		if ds.saysWhoAsks(name) && !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
-// sameOrigin makes sure that the headers of a downstream, and the secrets in them, go
-// nowhere but to where it is.
-func (r *rendering) sameOrigin(base *expr.Template, origin string) {
-	text := r.base(base)
-	at, err := url.Parse(text)
-	was, bad := url.Parse(origin)
-	if err != nil || bad != nil || !strings.EqualFold(at.Scheme, was.Scheme) ||
-		!strings.EqualFold(at.Hostname(), was.Hostname()) || portOf(at) != portOf(was) {
-		r.At("").Fail(fmt.Errorf("it was sent to %s, which is not where its downstream is", origin))
-	}
-}
-
-func portOf(u *url.URL) string {
-	return cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[strings.ToLower(u.Scheme)])
-}
-
-// call is a recorded call of an MCP tool.
-func (s Sending) call(vars *variables) (Request, error) {
-	k, o, ds := s.Kind, s.Record.Operation, s.Kind.Downstream
-	switch {
-	case ds == nil || ds.mcp == nil:
-		return Request{}, errors.New("its kind names no downstream with `mcp`, so its server is not known here")
-	case !strings.HasPrefix(o.Kind, "mcp."+ds.Name+"."):
-		return Request{}, fmt.Errorf("it is a call of another server than %s", ds.Name)
-	case o.Redacted:
-		return Request{}, errors.New("parts of its arguments are secret, and not kept")
-	case len(ds.mcp.headers) > 0:
-		return Request{}, fmt.Errorf("the record does not show which %s it was sent with", ds.mcp.headers[0].name)
-	}
-	var err error
-	if o.TokenSent {
+	w, err := k.Downstream.Tool(o)
+	if err == nil && o.TokenSent {
 		o.Input, err = k.Token.Insert(o.Input, o.Token)
 	}
 	if err == nil {
 		vars.input, err = decodeInput(o)
 	}
 	if err != nil {
-		return Request{}, err
+		return transport.Request{}, err
 	}
-	whole, _ := expr.ParseTemplate("${input}", expr.ForRequest)
-	m := &mcpRule{tool: strings.TrimPrefix(o.Kind, "mcp."+ds.Name+"."), server: ds, arguments: &expr.Tree{Text: whole}}
-	return vars.twice(func(show bool) (Request, error) { return vars.render(m, show) })
+	return transport.Twice(vars.rendering(), func(r *transport.Rendering) (transport.Request, error) { return r.Request(w) })
 }
 
 // Carries reports whether a rendered request holds the operation's key and its
 // token, as the other side reads it: the only ground for saying that they were
 // sent. What a command merely finds in its environment or on its standard input
 // because every command does may never leave it.
-func (s Sending) Carries(req Request) (key, token bool) {
-	texts, o := req.message().leaving(), s.Record.Operation
+func (s Sending) Carries(req transport.Request) (key, token bool) {
+	texts, o := req.Message().Leaving(), s.Record.Operation
 	key = s.carriesKey() && slices.ContainsFunc(texts, func(t string) bool { return strings.Contains(t, o.KeyToSend()) })
 	return key, slices.ContainsFunc(texts, func(t string) bool { return ledger.HasWord(t, o.Token) })
 }

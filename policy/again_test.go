@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"indoubt/policy/transport"
+
 	"indoubt/ledger"
 	"indoubt/ledger/need"
 )
@@ -32,7 +34,7 @@ func TestI5_NoCommandRunsAgainWithAnotherVariable(t *testing.T) {
 	keyed := func(value string) (string, error) { return "digest of " + value, nil }
 	for _, c := range []struct {
 		name, known string
-		digest      Digest
+		digest      transport.Digest
 		want        string
 	}{
 		{"the same", "digest of sesame", keyed, ""},
@@ -210,7 +212,7 @@ kinds: { k: { downstream: d, resend: here } }
 		name    string
 		callers map[string]string
 		header  map[string][]string
-		digest  Digest
+		digest  transport.Digest
 		want    string
 	}{
 		{"the same", map[string]string{"Authorization": "digest of Bearer sesame"}, map[string][]string{"Account": {"acct_1"}}, keyed, ""},

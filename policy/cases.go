@@ -9,6 +9,8 @@ import (
 	"net/textproto"
 	"time"
 
+	"indoubt/policy/transport"
+
 	"indoubt/policy/file"
 
 	"indoubt/ledger"
@@ -96,8 +98,8 @@ func (k rehearser) readCase(ctx context.Context, rec ledger.Record, now time.Tim
 	if len(pages) == 0 {
 		pages = []ledger.Answer{{}}
 	}
-	trial := k.Try(ctx, rec, now, len(pages), func(page int, _ Request, bad error) (ledger.Answer, error) {
-		if page == 1 || errors.As(bad, new(*MissingSecretError)) {
+	trial := k.Try(ctx, rec, now, len(pages), func(page int, _ transport.Request, bad error) (ledger.Answer, error) {
+		if page == 1 || errors.As(bad, new(*transport.MissingSecretError)) {
 			bad = nil
 		}
 		return answerBy(k.Read.Via(), pages[page-1]), bad

@@ -4,11 +4,10 @@ import (
 	"slices"
 	"time"
 
+	"indoubt/policy/transport"
+
 	"indoubt/ledger"
 )
-
-// Skew is how far the clocks of a host and of a downstream may disagree.
-const Skew = time.Second
 
 // latestEnd is the latest time at which the last transmission can have ended, as far as
 // the checks of this boot tell: by the wall clock, and no earlier than the first of them.
@@ -90,7 +89,7 @@ func (k *Kind) ProofAt(rec ledger.Record) (time.Time, bool) {
 	if end.IsZero() || k.Read.newestOnly() && doubtedBefore(rec) {
 		return time.Time{}, false
 	}
-	at := end.Add(*k.LandsWithin + *k.VisibleWithin + Skew)
+	at := end.Add(*k.LandsWithin + *k.VisibleWithin + transport.Skew)
 	if until := k.VisibleUntil(rec); !at.Before(until) {
 		return time.Time{}, false
 	}
@@ -104,7 +103,7 @@ func (k *Kind) VisibleUntil(rec ledger.Record) time.Time {
 	if k.VisibleFor == nil || start.IsZero() {
 		return ledger.Never
 	}
-	return start.Add(*k.VisibleFor - Skew)
+	return start.Add(*k.VisibleFor - transport.Skew)
 }
 
 // tokenSent reports whether the token was in every attempt that may have landed:
@@ -162,7 +161,7 @@ func (k *Kind) rememberedUntil(rec ledger.Record) time.Time {
 	if len(rec.Attempts) > 0 && !keyWorked(rec) {
 		return time.Time{} // one went out without the key, so the key does not cover it
 	}
-	return start.Add(k.Remembers - k.Deadline - *k.LandsWithin - Skew)
+	return start.Add(k.Remembers - k.Deadline - *k.LandsWithin - transport.Skew)
 }
 
 func proven(a ledger.Attempt) bool {

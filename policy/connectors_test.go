@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"indoubt/policy/transport"
+
 	"github.com/google/go-cmp/cmp"
 
 	"indoubt/ledger"
@@ -63,7 +65,7 @@ func TestMCPRequests(t *testing.T) {
 	k := p.Kind(rec.Operation.Kind)
 	got, err := k.Read.Request(rec, nil)
 	need.OK(t, err)
-	want := &MCPRequest{Server: "memory", Command: []string{"npx", "-y", "server-memory", "--key=sk_live_1"}, Dir: "/srv", Env: []string{"KEY=sk_live_1"},
+	want := &transport.MCPRequest{Server: "memory", Command: []string{"npx", "-y", "server-memory", "--key=sk_live_1"}, Dir: "/srv", Env: []string{"KEY=sk_live_1"},
 		Tool: "search_nodes", Arguments: []byte(`{"limit":3,"query":"indoubt-7E3A"}`), ReadOnly: true}
 	if diff := cmp.Diff(want, got.MCP); diff != "" || k.Read.Via() != "mcp" || !k.Read.Proves() || got.Shown != "MCP memory: search_nodes\n{\"limit\":3,\"query\":\"indoubt-7E3A\"}" {
 		t.Error(diff)
@@ -87,7 +89,7 @@ func TestI11_SQLHasOnlyBoundParameters(t *testing.T) {
 	rec := operation("book", `{"note":"'; DROP TABLE charges; --","meta":{"a":[1]},"amount":4200.5,"big":123456789012345678901234567890,"none":null}`)
 	got, err := p.Kind("book").Read.Request(rec, nil)
 	need.OK(t, err)
-	want := &SQLRequest{Database: "books", Driver: "postgres", DSN: "postgres://u:sk_live_1@h/db",
+	want := &transport.SQLRequest{Database: "books", Driver: "postgres", DSN: "postgres://u:sk_live_1@h/db",
 		Query: "SELECT id, token, amount FROM \"charges\" WHERE token = $1 AND note LIKE $2 AND meta @> $3::jsonb AND amount IS DISTINCT FROM $4 AND big = $5 AND none = $6",
 		Args:  []any{"indoubt-7E3A", "%'; DROP TABLE charges; --%", `{"a":[1]}`, 4200.5, "123456789012345678901234567890", nil}}
 	shown := got.Shown

@@ -3,9 +3,10 @@ package policy
 import (
 	"cmp"
 	"fmt"
-	"net/url"
 	"slices"
 	"strings"
+
+	"indoubt/policy/transport"
 
 	"indoubt/policy/file"
 
@@ -16,7 +17,6 @@ import (
 
 var (
 	kindName   = file.Short(`^[A-Za-z0-9_.*/:@-]+$`, 200)
-	headerName = file.Short("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$", 100)
 	redactPath = lazyregexp.New(`^(?:[\w$*-]+)(?:\.[\w$*-]+|\[(?:\d+|\*)\])*$`)
 )
 
@@ -117,20 +117,11 @@ func (d decoder) link(n *file.Node) *expr.Template {
 	if t == nil {
 		return nil
 	}
-	if host, written := t.Beginning(); !written || !originWritten(host) {
+	if host, written := t.Beginning(); !written || !transport.OriginWritten(host) {
 		d.Fail(n.Place, "must begin with https://host/ written out", "only the part after the host may be computed")
 		return nil
 	}
 	return t
-}
-
-// originWritten reports whether text begins with a scheme and a whole host, so
-// that nothing computed can lead to another one.
-func originWritten(text string) bool {
-	scheme, rest, _ := strings.Cut(text, "://")
-	host, _, path := strings.Cut(rest, "/")
-	u, err := url.Parse("http://" + host)
-	return (scheme == "https" || scheme == "http") && path && err == nil && u.Host != "" && u.User == nil
 }
 
 func (d decoder) key(k *KeyRule, n *file.Node) {
@@ -182,4 +173,14 @@ func (d decoder) redact(k *Kind, n *file.Node) {
 	}
 	// What the defaults hide stays hidden: a kind can only hide more.
 	k.Redact = slices.Concat(k.Redact, own)
+}
+
+// answerRules reads `answer:`, what an answer to the write says.
+func (d decoder) answerRules(k *Kind, n *file.Node) {
+	d.Fields(n, file.Table{
+		"committed": d.Rule(&k.committed, expr.ForAnswer, expr.Bool),
+		"refused":   d.Rule(&k.refused, expr.ForAnswer, expr.Bool),
+		"already":   d.Rule(&k.already, expr.ForAnswer, expr.Bool),
+		"receipt":   d.Rule(&k.receipt, expr.ForAnswer, expr.Any),
+	})
 }

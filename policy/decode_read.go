@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"indoubt/policy/transport"
+
 	"indoubt/policy/file"
 
 	"indoubt/ledger"
@@ -13,8 +15,8 @@ import (
 )
 
 func (d decoder) read(n *file.Node) *Read {
-	r := &Read{MaxBody: defaultMaxBody}
-	known := d.ways(&r.way)
+	r := &Read{MaxBody: transport.DefaultMaxBody}
+	known := transport.Ways(d.Decoder, &r.way)
 	maps.Copy(known, file.Table{
 		"valid": d.Rule(&r.valid, expr.ForAnswer, expr.Bool),
 		"list":  d.Rule(&r.list, expr.ForList, expr.List),
@@ -50,7 +52,7 @@ func (d decoder) read(n *file.Node) *Read {
 	})
 	fine := d.Fields(n, known)
 	if fine && r.way == nil {
-		d.Fail(n.Place, "says nothing to ask with", waysHint)
+		d.Fail(n.Place, "says nothing to ask with", transport.WaysHint)
 	}
 	switch {
 	case r.way == nil:
@@ -59,8 +61,8 @@ func (d decoder) read(n *file.Node) *Read {
 		return r
 	}
 	d.identity(r, n)
-	if h, http := r.way.(*httpRule); http && h.method != "GET" && h.method != "POST" {
-		d.Fail(n.Place, fmt.Sprintf("a read does not %s", strings.ToLower(h.method)), "use get, or post for a search")
+	if h, http := r.way.(*transport.HTTP); http && h.Method != "GET" && h.Method != "POST" {
+		d.Fail(n.Place, fmt.Sprintf("a read does not %s", strings.ToLower(h.Method)), "use get, or post for a search")
 	}
 	return r
 }

@@ -2,9 +2,10 @@ package policy
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
+
+	"indoubt/policy/transport"
 
 	"indoubt/policy/file"
 
@@ -28,44 +29,10 @@ func (d decoder) finishKind(k *Kind) {
 	}
 	if k.Looks.Check = k.Read != nil; k.Read != nil {
 		k.Read.kind = k
-		d.attach(k, k.Read.way)
+		k.Read.way.Attach(d.Decoder, transport.Reach{Own: k.Downstream, All: d.policy.downstreams})
 		d.lintRead(k)
 	}
 	d.lintKeys(k)
-}
-
-// attach gives a request what its downstream knows: address and headers, or
-// the server or database.
-func (d decoder) attach(k *Kind, w way) {
-	switch w := w.(type) {
-	case *mcpRule:
-		w.server = d.downstreamFor(k, w.name, "server", "mcp", w.at)
-	case *sqlRule:
-		w.database = d.downstreamFor(k, w.name, "database", "sql", w.at)
-		d.finishSQL(w)
-	case *httpRule:
-		d.attachAddress(k, w)
-	}
-}
-
-func (d decoder) attachAddress(k *Kind, h *httpRule) {
-	if h.path == nil {
-		return
-	}
-	if path, _ := h.path.Beginning(); !strings.HasPrefix(path, "/") {
-		return // a whole address: the downstream's headers hold its secrets and go to its own address only
-	}
-	ds := k.Downstream
-	if ds == nil || ds.base == nil {
-		d.Fail(h.pathAt, "a path needs a downstream with a `base`", "say `downstream:` in the kind, or write the whole address")
-		return
-	}
-	h.base = ds.base
-	for _, p := range slices.Backward(ds.headers) {
-		if !slices.ContainsFunc(h.headers, func(own pair) bool { return own.name == p.name }) {
-			h.headers = append([]pair{p}, h.headers...)
-		}
-	}
 }
 
 // lintRead checks a read: first what makes it wrong, then what makes it weak.
@@ -92,12 +59,12 @@ func (d decoder) vouch() {
 		if k.Read == nil {
 			continue
 		}
-		m, mcp := k.Read.way.(*mcpRule)
-		if !mcp || m.server == nil {
+		m, mcp := k.Read.way.(*transport.MCP)
+		if !mcp || m.Server == nil {
 			continue
 		}
-		own := d.policy.match("mcp." + m.server.Name + "." + m.tool)
-		m.vouched = k.Read.readOnly || own.Known && own.Effect == "read"
+		own := d.policy.match("mcp." + m.Server.Name + "." + m.Tool)
+		m.Vouched = k.Read.readOnly || own.Known && own.Effect == "read"
 	}
 }
 
@@ -130,7 +97,7 @@ const mostOfName = 1900
 // lintKeys checks keys, and clocks and the machine beside them.
 func (d decoder) lintKeys(k *Kind) {
 	if k.Key.TTL > 0 && k.Key.TTL < k.Remembers {
-		d.Fail(k.said("key").Below("key").Below("ttl"), fmt.Sprintf("%s is shorter than the downstream remembers a key (%s)", Brief(k.Key.TTL), Brief(k.Remembers)),
+		d.Fail(k.said("key").Below("key").Below("ttl"), fmt.Sprintf("%s is shorter than the downstream remembers a key (%s)", ledger.Brief(k.Key.TTL), ledger.Brief(k.Remembers)),
 			"a key that is given away too early would be answered with the old result")
 	}
 	if k.Remembers > 0 && k.LandsWithin == nil {
@@ -156,7 +123,7 @@ func (d decoder) lintReplaces(k *Kind) {
 	case k.target == nil:
 		d.Fail(at, "without `target` no operation is later on the same one", "target: ${input.service}")
 	case k.Remembers > 0:
-		d.Fail(at, fmt.Sprintf("the downstream remembers keys for %s, and would answer a rollback with the old result", Brief(k.Remembers)), "say effect: safe, or use a downstream without `key:`")
+		d.Fail(at, fmt.Sprintf("the downstream remembers keys for %s, and would answer a rollback with the old result", ledger.Brief(k.Remembers)), "say effect: safe, or use a downstream without `key:`")
 	}
 }
 
@@ -176,10 +143,10 @@ func (d decoder) lintClocks(k *Kind) {
 	if k.Downstream != nil && k.Downstream.Replays && (k.Remembers == 0 || k.LandsWithin == nil) {
 		d.Warn(k.said("downstream"), "`key.replays` never acts: it needs to be known how long a key is remembered, and how late an attempt can land", "state key.remembers and lands_within")
 	}
-	if k.Remembers > 0 && k.LandsWithin != nil && k.Remembers <= k.Deadline+*k.LandsWithin+Skew {
+	if k.Remembers > 0 && k.LandsWithin != nil && k.Remembers <= k.Deadline+*k.LandsWithin+transport.Skew {
 		d.Warn(k.said("lands_within"), "the downstream forgets a key before an attempt could have ended, so no repeat counts as safe", "")
 	}
-	if k.VisibleFor != nil && k.LandsWithin != nil && k.VisibleWithin != nil && *k.VisibleFor <= *k.VisibleWithin+Skew {
+	if k.VisibleFor != nil && k.LandsWithin != nil && k.VisibleWithin != nil && *k.VisibleFor <= *k.VisibleWithin+transport.Skew {
 		d.Warn(k.said("visible_for"), "`visible_for` ends before anything is sure to be visible, so absence is never proven", "")
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"indoubt/policy/transport"
+
 	"indoubt/ledger"
 	"indoubt/ledger/need"
 )
@@ -213,7 +215,7 @@ func TestOtherIdentities(t *testing.T) {
 		{"nothing, none alike", none, `{"data":[{"n":2}]}`, ledger.CannotTell, ledger.CauseNone},
 		{"nothing, none", none, `{"data":[]}`, ledger.CannotTell, ledger.CauseNone},
 	} {
-		got := c.k.Try(context.Background(), rec, noon, 1, func(int, Request, error) (ledger.Answer, error) {
+		got := c.k.Try(context.Background(), rec, noon, 1, func(int, transport.Request, error) (ledger.Answer, error) {
 			return ledger.Answer{Via: "http", Status: 200, Body: []byte(c.body)}, nil
 		})
 		need.That(t, got.Verdict == c.want && got.Cause == c.why && got.Reason != "", "%s: %s, %s (%s); want %s, %s", c.name, got.Verdict, got.Cause, got.Reason, c.want, c.why)

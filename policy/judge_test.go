@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"indoubt/policy/transport"
+
 	"indoubt/ledger"
 	"indoubt/ledger/need"
 )
@@ -128,7 +130,7 @@ func TestI6_JudgeNeverTakesAnErrorForNone(t *testing.T) {
 
 // verdict is what one page shows: a word of testWants, or why it cannot be told.
 func verdict(k *Kind, rec ledger.Record, a ledger.Answer) string {
-	t := k.Try(context.Background(), rec, noon, 1, func(int, Request, error) (ledger.Answer, error) { return a, nil })
+	t := k.Try(context.Background(), rec, noon, 1, func(int, transport.Request, error) (ledger.Answer, error) { return a, nil })
 	if t.word == "cannot_tell" {
 		return t.Reason
 	}
@@ -244,14 +246,14 @@ func TestReasonsTellWhatACheckComplainedOf(t *testing.T) {
 		{"escapes", "list", "", "\x1b]0;x\x07 \x1b[31mred\u202e\x00", 1, "the check ended with exit code 1: \x1b]0;x\x07 \x1b[31mred\u202e\x00"},
 		{"not UTF-8", "list", "", "caf\xe9", 1, "the check ended with exit code 1: caf\uFFFD"},
 		{"a secret", "list", "", "Authorization: Bearer hunter2-very-secret", 1, "the check ended with exit code 1: Authorization: Bearer [redacted]"},
-		{"what does not fit whole is left out", "list", "", "ghp_abcdefghijklmnopqrstuvwxyz0123456789\n" + strings.Repeat("x", maxComplaint-8), 1, "the check ended with exit code 1: … " + strings.Repeat("x", maxComplaint-8)},
-		{"one endless word", "list", "", strings.Repeat("x", 10*maxComplaint), 1, "the check ended with exit code 1"},
+		{"what does not fit whole is left out", "list", "", "ghp_abcdefghijklmnopqrstuvwxyz0123456789\n" + strings.Repeat("x", transport.MaxComplaint-8), 1, "the check ended with exit code 1: … " + strings.Repeat("x", transport.MaxComplaint-8)},
+		{"one endless word", "list", "", strings.Repeat("x", 10*transport.MaxComplaint), 1, "the check ended with exit code 1"},
 	} {
 		_, err := p.Kind(c.kind).Read.JudgePage(t.Context(), operation(c.kind, `{}`), nil, ledger.Answer{Via: "command", Exited: true, Exit: c.exit, Stdout: []byte(c.stdout), Stderr: []byte(c.stderr)})
 		need.That(t, err != nil && err.Error() == c.want, "%s: %v\nwant %s", c.name, err, c.want)
 	}
 	_, err := p.Kind("list").Read.JudgePage(t.Context(), operation("list", `{}`), nil, ledger.Answer{Via: "command", Exited: true, Exit: 1, Stderr: []byte(long + "\nthe last line\n")})
-	need.That(t, err != nil && len(err.Error()) <= maxComplaint+100 && strings.HasSuffix(err.Error(), "word word the last line") && !strings.Contains(err.Error(), "wordword"), "a long line: %v", err)
+	need.That(t, err != nil && len(err.Error()) <= transport.MaxComplaint+100 && strings.HasSuffix(err.Error(), "word word the last line") && !strings.Contains(err.Error(), "wordword"), "a long line: %v", err)
 }
 
 // TestRulesSeeStandardError: in the rules of a check and of a write, and nowhere

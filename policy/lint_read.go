@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"indoubt/policy/transport"
+
 	"indoubt/ledger"
 	"indoubt/ledger/lazyregexp"
 	"indoubt/policy/expr"
@@ -72,12 +74,12 @@ func (d decoder) lintNever(k *Kind) {
 	if k.LandsWithin == nil || k.VisibleWithin == nil {
 		warn(fmt.Sprintf("%s not stated, so no wait proves that it did not land", missingBounds(k)), "state them if the downstream promises them")
 	}
-	if k.VisibleFor == nil && slices.ContainsFunc(r.way.questions(), selectsOpen) {
+	if k.VisibleFor == nil && slices.ContainsFunc(r.way.Questions(), selectsOpen) {
 		warn("asks only for what is open: what was closed since looks as if it never landed",
 			"visible_for: 1h, how long it stays open at least; or ask for all")
 	}
-	if h, http := r.way.(*httpRule); http && !r.consistent && !r.asks(substitution{token: true}) &&
-		slices.ContainsFunc(h.query.Templates(), func(t *expr.Template) bool { return t.Uses("input") }) {
+	if h, http := r.way.(*transport.HTTP); http && !r.consistent && !r.asks(substitution{token: true}) &&
+		slices.ContainsFunc(h.Query.Templates(), func(t *expr.Template) bool { return t.Uses("input") }) {
 		warn("lists what has the same input, as of one customer: where none follows there, finding nothing never proves that it did not land",
 			`list by time: query: { "created[gte]": "${op.started}" }; or consistent: true where the downstream documents it`)
 	}
@@ -129,17 +131,17 @@ var overriding = []string{"x-http-method-override", "x-http-method", "x-method-o
 // about, no one can tell from its address. "" for GET, and for what is not HTTP: of a
 // tool its server tells, and a statement runs in a transaction that only reads.
 func (r *Read) unlikeARead() string {
-	h, http := r.way.(*httpRule)
+	h, http := r.way.(*transport.HTTP)
 	if !http {
 		return ""
 	}
-	if h.method != "GET" {
-		return "asks by " + strings.ToLower(h.method)
+	if h.Method != "GET" {
+		return "asks by " + strings.ToLower(h.Method)
 	}
-	named := strings.FieldsFunc(h.path.Text, func(r rune) bool { return strings.ContainsRune("?&=", r) })
-	named = append(named, ledger.Each(h.headers, func(p pair) string { return p.name })...)
-	if h.query != nil {
-		named = append(named, ledger.Each(h.query.Entries, func(e expr.Entry) string { return e.Name })...)
+	named := strings.FieldsFunc(h.Path.Text, func(r rune) bool { return strings.ContainsRune("?&=", r) })
+	named = append(named, ledger.Each(h.Headers, func(p transport.Pair) string { return p.Name })...)
+	if h.Query != nil {
+		named = append(named, ledger.Each(h.Query.Entries, func(e expr.Entry) string { return e.Name })...)
 	}
 	for _, name := range named {
 		if slices.Contains(overriding, strings.ToLower(name)) {
@@ -159,13 +161,13 @@ func (r *Read) unlikeARead() string {
 
 // writingTool says of which kind the read's tool is, where that writes; "" for none.
 func (r *Read) writingTool() string {
-	m, mcp := r.way.(*mcpRule)
-	if !mcp || m.server == nil {
+	m, mcp := r.way.(*transport.MCP)
+	if !mcp || m.Server == nil {
 		return ""
 	}
 	for _, other := range r.kind.policy.order {
-		if m.callsFor(other, other == r.kind) {
-			return fmt.Sprintf("calls the tool %s of %s, which writes", m.tool, other.Pattern)
+		if callsFor(m, other, other == r.kind) {
+			return fmt.Sprintf("calls the tool %s of %s, which writes", m.Tool, other.Pattern)
 		}
 	}
 	return ""
@@ -173,17 +175,17 @@ func (r *Read) writingTool() string {
 
 // callsFor reports whether a kind is the calls of the tool, by its name, and not said to
 // read. The kind that the read is of may name the server in its own way.
-func (m *mcpRule) callsFor(k *Kind, own bool) bool {
-	if k.Effect == "read" || !strings.HasPrefix(k.Pattern, "mcp.") || !strings.HasSuffix(k.Pattern, "."+m.tool) {
+func callsFor(m *transport.MCP, k *Kind, own bool) bool {
+	if k.Effect == "read" || !strings.HasPrefix(k.Pattern, "mcp.") || !strings.HasSuffix(k.Pattern, "."+m.Tool) {
 		return false
 	}
 	writes := k.Effect.Access() == "write" || k.Read != nil || k.Resend == ResendHere || k.Token.Stated()
-	return own || writes && k.Pattern == "mcp."+m.server.Name+"."+m.tool
+	return own || writes && k.Pattern == "mcp."+m.Server.Name+"."+m.Tool
 }
 
 // refuseRecorded refuses a check that is the very command that was recorded; the program
 // may be named by any path.
-func refuseRecorded(req Request, o ledger.Operation) error {
+func refuseRecorded(req transport.Request, o ledger.Operation) error {
 	if req.Command == nil || o.Command == nil || len(req.Command.Argv) != len(o.Command.Argv) {
 		return nil
 	}

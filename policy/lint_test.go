@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"indoubt/policy/transport"
+
 	"indoubt/ledger/need"
 	"indoubt/ledger/redact"
 )
@@ -147,5 +149,5 @@ func TestI11_SecretsOfAnAddressAreWithheld(t *testing.T) {
 		need.Equal(t, req.Withhold("no route for "+hidden+" at pay.example"), "no route for "+redact.Mark+" at pay.example")
 	}
 	// One secret that begins with another is taken out whole.
-	need.Equal(t, (Request{Secrets: []string{"correct", "correct-horse"}}).Withhold("a correct-horse"), "a "+redact.Mark)
+	need.Equal(t, (transport.Request{Secrets: []string{"correct", "correct-horse"}}).Withhold("a correct-horse"), "a "+redact.Mark)
 }

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"time"
 
+	"indoubt/policy/transport"
+
 	"indoubt/policy/file"
 
 	"indoubt/ledger"
@@ -65,7 +67,7 @@ func Default() *Policy {
 
 // blank is a policy with the built-in defaults only.
 func blank() *Policy {
-	p := &Policy{currency: "USD", words: maps.Clone(builtInWords), downstreams: map[string]*Downstream{}, kinds: map[string]*Kind{}}
+	p := &Policy{currency: "USD", words: maps.Clone(builtInWords), downstreams: map[string]*transport.Downstream{}, kinds: map[string]*Kind{}}
 	p.defaults = &Kind{
 		Clocks: Clocks{Deadline: 2 * time.Minute, EscalateAfter: 15 * time.Minute},
 		Retry:  RetryRule{Max: 0, BackoffMin: time.Second, BackoffMax: time.Minute},
@@ -110,7 +112,9 @@ func (d decoder) file(root *file.Node) {
 	if defaults != nil {
 		d.kindFields(p.defaults, defaults)
 	}
-	d.Entries(downstreams, "a mapping (name: …)", "", d.addDownstream)
+	d.Entries(downstreams, "a mapping (name: …)", "", func(e file.Entry) {
+		d.policy.downstreams[e.Name] = transport.ReadDownstream(d.Decoder, e)
+	})
 	d.finishKind(p.defaults)
 	// For a kind that is not listed, and one without costs of its own, they are guesses.
 	p.defaults.duplicate, p.defaults.miss = p.defaults.duplicate.inherited(), p.defaults.miss.inherited()
@@ -142,47 +146,6 @@ func (d decoder) words(n *file.Node) {
 		}
 		d.policy.words[e.Name] = v
 	})
-}
-
-func (d decoder) addDownstream(e file.Entry) {
-	ds := &Downstream{Name: e.Name, Line: e.Value.Key.Line}
-	var stated []*file.Node // of callers
-	d.Fields(e.Value, file.Table{
-		"base":    func(n *file.Node) { d.base(ds, n) },
-		"mcp":     func(n *file.Node) { d.mcpServer(ds, n) },
-		"sql":     func(n *file.Node) { d.sqlDatabase(ds, n) },
-		"headers": func(n *file.Node) { ds.headers = d.headers(n) },
-		"rate": func(n *file.Node) {
-			file.Parsed(d.Decoder, &ds.RatePerSecond, file.ParseRate, "a rate is written 20/s, 600/m or 1000/h")(n)
-			ds.rate = n.Text
-		},
-		"concurrency":  d.Integer(&ds.Concurrency, 1, 1000),
-		"outage":       d.outage(&ds.outage),
-		"callers":      func(n *file.Node) { stated = append(stated, n); d.callers(ds, n) },
-		"same_account": func(n *file.Node) { stated = append(stated, n); d.Boolean(&ds.SameAccount)(n) },
-		"key": d.Mapping(file.Table{
-			"header": func(n *file.Node) {
-				if d.Text(&ds.KeyHeader)(n); n.Kind == file.Scalar && !headerName(ds.KeyHeader) {
-					d.Fail(n.Place, fmt.Sprintf("%q is not a header name", ds.KeyHeader), "")
-				}
-			},
-			"remembers": d.Duration(&ds.Remembers),
-			"replays":   d.Boolean(&ds.Replays),
-		}),
-	})
-	for _, n := range stated {
-		if ds.Via != "http" {
-			d.Fail(n.Place, "only requests over HTTP have headers, and this has no `base`", "say base: https://…, or leave it out")
-		}
-	}
-	d.policy.downstreams[e.Name] = ds
-}
-
-// maxBurst bounds how many errors open an outage: they are kept until they do.
-const maxBurst = 100
-
-func (d decoder) outage(b *ledger.Burst) file.Reader {
-	return d.Mapping(file.Table{"errors": d.Integer(&b.Errors, 1, maxBurst), "within": d.Second(&b.Within), "gap": d.Second(&b.Gap)})
 }
 
 func (d decoder) addKind(e file.Entry) {

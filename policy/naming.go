@@ -3,6 +3,8 @@ package policy
 import (
 	"strings"
 
+	"indoubt/policy/transport"
+
 	"indoubt/ledger"
 	"indoubt/policy/expr"
 )
@@ -39,7 +41,7 @@ func named(k *Kind, t *expr.Template, op ledger.Operation) (string, bool) {
 	if t == nil {
 		return "", false
 	}
-	r := k.variables(ledger.Record{Operation: op}).rendering(false)
+	r := k.variables(ledger.Record{Operation: op}).rendering()
 	text := r.Text(t)
 	return text, r.Err() == nil
 }
@@ -54,7 +56,7 @@ func (k *Kind) Link(op ledger.Operation) string {
 	if !op.TokenSent {
 		op.Token = ""
 	}
-	r := k.variables(ledger.Record{Operation: op}).rendering(false)
+	r := k.variables(ledger.Record{Operation: op}).rendering()
 	r.Full = true
 	if address := r.URL(k.link); r.Err() == nil {
 		return address
@@ -110,7 +112,7 @@ func someValues(name string, data any, n int) []string {
 		}
 	case nil:
 	default:
-		if text, err := expr.FormatData(data); err == nil && text != "" && name != "" && !strings.HasPrefix(text, digestPrefix) {
+		if text, err := expr.FormatData(data); err == nil && text != "" && name != "" && !strings.HasPrefix(text, transport.DigestPrefix) {
 			out = append(out, name+"="+expr.Shorten(text, 40))
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"unicode"
 
+	"indoubt/policy/transport"
+
 	"indoubt/ledger"
 	"indoubt/policy/expr"
 )
@@ -73,11 +75,11 @@ func (r *Read) NeedsNegativeControl(rec ledger.Record) bool {
 // carries reports whether the request holds any of these; a command without
 // `stdin` of its own is given all of them.
 func (r *Read) carries(x substitution) bool {
-	return r.operationOnStdin() || x.in(templates(r.way))
+	return r.operationOnStdin() || x.in(transport.Templates(r.way))
 }
 
 // asks reports whether the question names any of these; a header is none.
-func (r *Read) asks(x substitution) bool { return x.in(r.way.questions()) }
+func (r *Read) asks(x substitution) bool { return x.in(r.way.Questions()) }
 
 func (x substitution) in(templates []*expr.Template) bool {
 	for _, t := range templates {
@@ -188,11 +190,12 @@ func (r negativeControl) requestKey(rec ledger.Record) (string, error) {
 	if err := r.askable(rec.Operation); err != nil {
 		return "", err
 	}
-	req, err := r.render(r.kind.variables(rec), false)
+	as := r.kind.variables(rec).rendering()
+	req, err := r.render(&as)
 	if err != nil {
 		return "", err
 	}
-	return req.digest()
+	return req.Sum()
 }
 
 // without is the record with a part of it replaced, also where the same value

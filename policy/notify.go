@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"indoubt/policy/transport"
+
 	"indoubt/policy/file"
 
 	"indoubt/ledger"
@@ -44,7 +46,7 @@ type Notifier struct {
 	Only []string // patterns of kinds; none: of all
 	Kind *Kind    // how it is reached: its downstream and its deadline
 
-	how way
+	how transport.Way
 }
 
 // Notifiers are those of the file, in its order.
@@ -60,11 +62,11 @@ func (n *Notifier) Wants(event string, kinds ...string) bool {
 var notifierName = file.Short(`^[A-Za-z0-9_-]+$`, 60)
 
 // Request is what tells a notice with this id, whose input it is, through the notifier.
-func (n *Notifier) Request(id string, input json.RawMessage) (Request, error) {
+func (n *Notifier) Request(id string, input json.RawMessage) (transport.Request, error) {
 	rec := ledger.Record{Operation: ledger.Operation{ID: id, Kind: n.Kind.Name, Key: id, Input: input}}
 	vars := n.Kind.variables(rec)
 	vars.keyHeader = n.Kind.KeyHeader
-	return vars.twice(func(show bool) (Request, error) { return vars.render(n.how, show) })
+	return transport.Twice(vars.rendering(), func(r *transport.Rendering) (transport.Request, error) { return r.Request(n.how) })
 }
 
 // notifier reads a notifier. Nothing of `defaults` holds for it.
@@ -76,7 +78,7 @@ func (d decoder) notifier(e file.Entry) {
 	k := *blank().defaults
 	k.Name, k.Deadline, k.policy, k.Line = "notify."+e.Name, noticeDeadline, d.policy, e.Value.Key.Line
 	n := &Notifier{Name: e.Name, On: NotifyEvents, Kind: &k}
-	known := d.ways(&n.how)
+	known := transport.Ways(d.Decoder, &n.how)
 	delete(known, "mcp")
 	delete(known, "sql")
 	maps.Copy(known, file.Table{
@@ -99,21 +101,20 @@ func (d decoder) notifier(e file.Entry) {
 		d.Fail(e.Value.Place, "says nothing to ask with", "http: { post: … } or command: [ … ]")
 		return
 	}
-	if h, http := n.how.(*httpRule); http {
-		if h.method != "POST" && h.method != "PUT" {
-			d.Fail(h.at, "a notice is not sent by "+strings.ToLower(h.method), "http: { post: … }")
+	if h, http := n.how.(*transport.HTTP); http {
+		if h.Method != "POST" && h.Method != "PUT" {
+			d.Fail(h.At, "a notice is not sent by "+strings.ToLower(h.Method), "http: { post: … }")
 			return
 		}
-		if h.json == nil && h.form == nil { // the whole of it
-			whole, _ := expr.ParseTemplate("${input}", expr.ForRequest)
-			h.json = &expr.Tree{Text: whole}
+		if h.JSON == nil && h.Form == nil { // the whole of it
+			h.JSON = transport.WholeInput()
 		}
 	}
 	if ds := k.Downstream; ds != nil {
 		k.KeyHeader = ds.KeyHeader
 	}
-	d.attach(&k, n.how)
-	for _, t := range templates(n.how) {
+	n.how.Attach(d.Decoder, transport.Reach{Own: k.Downstream, All: d.policy.downstreams})
+	for _, t := range transport.Templates(n.how) {
 		for _, x := range t.Expressions() {
 			for _, path := range x.Inputs() {
 				if name := firstOf(path); name != "" && !slices.Contains(NoticeFields, name) {

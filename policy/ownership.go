@@ -140,7 +140,7 @@ func (r *Read) expected(rec ledger.Record) (string, error) {
 }
 
 func (k *Kind) text(t *expr.Template, rec ledger.Record) (string, error) {
-	r := k.variables(rec).rendering(false)
+	r := k.variables(rec).rendering()
 	return r.Text(t), r.Err()
 }
 

@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"strings"
 
+	"indoubt/policy/transport"
+
 	"indoubt/policy/file"
 
 	"indoubt/ledger"
@@ -17,7 +19,7 @@ import (
 func (d decoder) finishPaging(r *Read, at file.Place) {
 	asks := r.usesCursor()
 	r.follow = r.next != nil && !asks
-	http, _ := r.way.(*httpRule)
+	http, _ := r.way.(*transport.HTTP)
 	switch {
 	case r.next == nil && asks:
 		d.Fail(at, "the request uses `cursor`, but `next` does not say where it comes from", "next: body.next_cursor")
@@ -26,7 +28,7 @@ func (d decoder) finishPaging(r *Read, at file.Place) {
 		d.Fail(at, "`next` gives the address of the next page, and the request uses `cursor` too", "leave out ${cursor}")
 	case r.follow && http == nil:
 		d.Fail(at, "`next` gives an address, and only a read over http can follow one", "use ${cursor} in the request")
-	case r.follow && http.method != "GET":
+	case r.follow && http.Method != "GET":
 		d.Fail(at, "an address is followed by get only", "use ${cursor} in the request")
 	}
 }
@@ -72,21 +74,21 @@ func fromPage(cursor any, address string) string {
 // page renders the request for the page at an address of the answer before. The
 // address must be of the same place as the first page's, because the headers go
 // there too (I11).
-func (r *Read) page(rec ledger.Record, address string) (Request, error) {
+func (r *Read) page(rec ledger.Record, address string) (transport.Request, error) {
 	req, err := r.request(rec, nil)
 	if err != nil {
-		return Request{}, err
+		return transport.Request{}, err
 	}
 	first, err := url.Parse(req.HTTP.URL)
 	if err != nil {
-		return Request{}, fmt.Errorf("address: it is not an http address")
+		return transport.Request{}, fmt.Errorf("address: it is not an http address")
 	}
 	u, err := first.Parse(address)
 	switch {
 	case err != nil:
-		return Request{}, fmt.Errorf("the address of the next page cannot be read")
+		return transport.Request{}, fmt.Errorf("the address of the next page cannot be read")
 	case u.Scheme != first.Scheme || !strings.EqualFold(u.Host, first.Host) || u.User != nil:
-		return Request{}, fmt.Errorf("the next page is at another host (%s), which is not asked", expr.Shorten(u.Host, 60))
+		return transport.Request{}, fmt.Errorf("the next page is at another host (%s), which is not asked", expr.Shorten(u.Host, 60))
 	}
 	u.Fragment = ""
 	req.HTTP.URL = u.String()

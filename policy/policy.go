@@ -17,6 +17,8 @@ import (
 	"strings"
 	"time"
 
+	"indoubt/policy/transport"
+
 	"indoubt/policy/file"
 
 	"indoubt/ledger"
@@ -34,7 +36,7 @@ type Policy struct {
 	currency    string
 	words       map[string]float64
 	dearest     string // the word with the highest number
-	downstreams map[string]*Downstream
+	downstreams map[string]*transport.Downstream
 	defaults    *Kind            // Pattern ""
 	kinds       map[string]*Kind // by pattern, as in the file
 	order       []*Kind          // in file order
@@ -89,7 +91,7 @@ func (p *Policy) Downstreams() []string {
 }
 
 // Downstream is the downstream of that name, or nil.
-func (p *Policy) Downstream(name string) *Downstream { return p.downstreams[name] }
+func (p *Policy) Downstream(name string) *transport.Downstream { return p.downstreams[name] }
 
 // Checked are kinds that have a check, one of each downstream, in the order of its name.
 func (p *Policy) Checked() (kinds []*Kind) {
@@ -111,7 +113,7 @@ func (k *Kind) DownstreamName() string {
 // Burst is when errors of this kind are an outage: as its downstream says.
 func (k *Kind) Burst() (b ledger.Burst) {
 	if ds := k.Downstream; ds != nil {
-		b = ds.outage
+		b = ds.Outage
 		b.Scope = "downstream:" + ds.Name
 	}
 	return b.Of(k.Name)
@@ -143,7 +145,7 @@ func (p *Policy) DownstreamOf(kind string) string {
 
 // DownstreamAt is the downstream whose base is written out and on a host, nil where there are
 // several, or none.
-func (p *Policy) DownstreamAt(host string) (at *Downstream) {
+func (p *Policy) DownstreamAt(host string) (at *transport.Downstream) {
 	for _, ds := range p.downstreams {
 		if base, err := url.Parse(ds.Base); err != nil || host == "" || !strings.EqualFold(base.Hostname(), host) {
 			continue
@@ -159,9 +161,9 @@ func (p *Policy) DownstreamAt(host string) (at *Downstream) {
 // Kind is what applies to one kind of operation, with everything inherited
 // from `defaults` filled in. Treat it as read-only.
 type Kind struct {
-	Name       string      // asked for
-	Downstream *Downstream // nil when none
-	Effect     Acts        // "read"; "once"; "safe" to repeat until a later operation on the same target; "replaces" what is there; "" when not stated
+	Name       string                // asked for
+	Downstream *transport.Downstream // nil when none
+	Effect     Acts                  // "read"; "once"; "safe" to repeat until a later operation on the same target; "replaces" what is there; "" when not stated
 
 	Entry
 	Clocks
@@ -236,29 +238,6 @@ func (a Acts) Safe() bool { return a == "safe" || a.Replaces() }
 // Replaces reports whether it sets a state: a finished one gives its name up once a later
 // operation on its target landed or may have.
 func (a Acts) Replaces() bool { return a == "replaces" }
-
-// Downstream is an outside system several kinds share.
-type Downstream struct {
-	Name          string
-	Base          string
-	RatePerSecond float64       // 0: not limited
-	rate          string        // as it is written
-	Concurrency   int           // 0: not limited by the policy
-	Remembers     time.Duration // how long it remembers an idempotency key; 0: not at all
-	KeyHeader     string
-	Replays       bool     // it answers a repeat under a remembered key with the answer it gave first
-	Callers       []string // headers that say who asks, each another one's where it differs; nil: not stated
-	SameAccount   bool     // all credentials lead to one account, so that another one is the same caller's
-	Via           string   // what it is: "http", "mcp" or "sql"; "" where only commands or pipelines reach it
-	Line          int
-
-	outage ledger.Burst
-
-	base    *expr.Template
-	headers []pair
-	mcp     *mcpServer
-	sql     *sqlDatabase
-}
 
 // RetryRule limits attempts after doubt.
 type RetryRule struct {

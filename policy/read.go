@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
+
+	"indoubt/policy/transport"
 
 	"indoubt/ledger"
 	"indoubt/policy/expr"
@@ -20,7 +20,7 @@ type Read struct {
 	MaxBody int64 // bytes of an answer that are kept
 
 	kind     *Kind
-	way      way
+	way      transport.Way
 	valid    *expr.Expression
 	list     *expr.Expression // where the candidates are
 	complete *expr.Expression
@@ -48,11 +48,11 @@ type Read struct {
 }
 
 // Via is how the read asks: http, command, mcp or sql.
-func (r *Read) Via() string { return r.way.via() }
+func (r *Read) Via() string { return r.way.Via() }
 
 func (r *Read) operationOnStdin() bool {
-	c, command := r.way.(*commandRule)
-	return command && c.stdin == nil
+	c, command := r.way.(*transport.Command)
+	return command && c.Stdin == nil
 }
 
 // uses reports whether anything of the read is worked out from a name.
@@ -72,7 +72,7 @@ func (r *Read) usesCursor() bool {
 }
 
 func (r *Read) requestExpressions() (out []*expr.Expression) {
-	for _, t := range templates(r.way) {
+	for _, t := range transport.Templates(r.way) {
 		out = append(out, t.Expressions()...)
 	}
 	return out
@@ -86,12 +86,12 @@ func (r *Read) expressions() []*expr.Expression {
 
 // Request renders the read for one page; cursor is nil for the first. Errors:
 // *MissingSecretError, and sentences for people.
-func (r *Read) Request(rec ledger.Record, cursor any) (Request, error) {
+func (r *Read) Request(rec ledger.Record, cursor any) (transport.Request, error) {
 	if err := r.askable(rec.Operation); err != nil {
-		return Request{}, err
+		return transport.Request{}, err
 	}
 	if cursor != nil && !r.Pages() {
-		return Request{}, fmt.Errorf("there is a further page, and the request cannot ask for it")
+		return transport.Request{}, fmt.Errorf("there is a further page, and the request cannot ask for it")
 	}
 	if cursor != nil && r.follow {
 		return r.page(rec, fmt.Sprint(cursor))
@@ -99,16 +99,16 @@ func (r *Read) Request(rec ledger.Record, cursor any) (Request, error) {
 	return r.request(rec, expr.Exact(cursor))
 }
 
-func (r *Read) request(rec ledger.Record, cursor any) (Request, error) {
+func (r *Read) request(rec ledger.Record, cursor any) (transport.Request, error) {
 	vars := r.kind.variables(rec)
 	vars.cursor = cursor
-	return vars.twice(func(show bool) (Request, error) { return r.render(vars, show) })
+	return transport.Twice(vars.rendering(), r.render)
 }
 
-func (r *Read) render(vars *variables, show bool) (Request, error) {
-	out, err := vars.render(r.way, show)
+func (r *Read) render(as *transport.Rendering) (transport.Request, error) {
+	out, err := as.Request(r.way)
 	if err == nil {
-		err = refuseRecorded(out, vars.rec.Operation)
+		err = refuseRecorded(out, as.Operation)
 	}
 	return out, err
 }
@@ -128,7 +128,7 @@ func (r *Read) notForNothing(o ledger.Operation) error {
 			continue
 		}
 		asks := n.name == "token" && r.Proves() || n.name == "key" && r.markKey
-		for _, t := range r.way.questions() {
+		for _, t := range r.way.Questions() {
 			asks = asks || t.States(n.name) || n.name != "receipt" && t.Uses(n.name)
 		}
 		if asks {
@@ -175,7 +175,7 @@ func (r *Read) notRedacted(o ledger.Operation) error {
 func holdsDigest(input any, path string) (holds bool) {
 	expr.InputPath(path).Replace(input, func(v any) any {
 		text, _ := v.(string)
-		holds = holds || strings.HasPrefix(text, digestPrefix)
+		holds = holds || strings.HasPrefix(text, transport.DigestPrefix)
 		return v
 	})
 	return holds
@@ -186,7 +186,7 @@ func holdsDigest(input any, path string) (holds bool) {
 // It never stands for "none". The last of several pages is Complete only where the read is `stable`:
 // else the list may have shifted between them.
 func (r *Read) JudgePage(ctx context.Context, rec ledger.Record, cursor any, a ledger.Answer) (Found, error) {
-	if err := usable(a); err != nil {
+	if err := transport.Usable(&a); err != nil {
 		return Found{}, err
 	}
 	if err := r.notRedacted(rec.Operation); err != nil {
@@ -235,23 +235,6 @@ func (r *Read) stateOf(ctx context.Context, vars *variables, f Found) (Found, er
 	return f, nil
 }
 
-// MissingProgramError says that a program a request needs is not on this host.
-type MissingProgramError struct {
-	Name string
-	Err  error
-}
-
-func (e *MissingProgramError) Error() string {
-	return fmt.Sprintf("there is no program %s here", e.Name)
-}
-func (e *MissingProgramError) Unwrap() error { return e.Err }
-
-// LackedHere reports whether an error is about a secret or a program that this process
-// lacks: another process may have it, and so may this one later.
-func LackedHere(err error) bool {
-	return errors.As(err, new(*MissingSecretError)) || errors.As(err, new(*MissingProgramError))
-}
-
 // NoCheck is why this process cannot read the operation's effect, nil when it can: the
 // kind has no read, its request cannot be made from this input, or a secret or a
 // program is missing.
@@ -263,7 +246,8 @@ func (k *Kind) NoCheck(rec ledger.Record) error {
 	if err != nil {
 		return err
 	}
-	req, err := k.Read.render(k.variables(rec), false)
+	as := k.variables(rec).rendering()
+	req, err := k.Read.render(&as)
 	if err != nil {
 		return err
 	}
@@ -278,32 +262,9 @@ func (r *Read) Lacks() error {
 		if !e.Secret() {
 			continue
 		}
-		if _, err := e.Eval(context.Background(), vars.Names); errors.As(err, new(*MissingSecretError)) {
+		if _, err := e.Eval(context.Background(), vars.Names); errors.As(err, new(*transport.MissingSecretError)) {
 			return err
 		}
-	}
-	return nil
-}
-
-// Missing is a *MissingProgramError when the program that the request runs is not
-// on this host.
-func (r Request) Missing() error {
-	argv, dir := []string(nil), ""
-	switch {
-	case r.Command != nil:
-		argv, dir = r.Command.Argv, r.Command.Dir
-	case r.MCP != nil:
-		argv, dir = r.MCP.Command, r.MCP.Dir
-	}
-	if len(argv) == 0 {
-		return nil
-	}
-	name := argv[0]
-	if strings.ContainsRune(name, filepath.Separator) && !filepath.IsAbs(name) {
-		name = filepath.Join(dir, name)
-	}
-	if _, err := exec.LookPath(name); err != nil {
-		return &MissingProgramError{Name: argv[0], Err: err}
 	}
 	return nil
 }
@@ -316,7 +277,7 @@ func (k *Kind) Checkable(rec ledger.Record) (*Kind, error) {
 		return k, nil
 	}
 	err := k.NoCheck(rec)
-	if err == nil || LackedHere(err) && rec.Pricing.Digest != "" && rec.Pricing.DecideAt.After(rec.Now) { // another process checks it
+	if err == nil || transport.LackedHere(err) && rec.Pricing.Digest != "" && rec.Pricing.DecideAt.After(rec.Now) { // another process checks it
 		return k, nil
 	}
 	blind := *k

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"indoubt/policy/transport"
+
 	"indoubt/ledger"
 	"indoubt/ledger/need"
 )
@@ -132,7 +134,7 @@ func TestMissingSecretIsSaidByName(t *testing.T) {
 	p := stripePolicy(t)
 	os.Unsetenv("TEST_KEY")
 	_, err := p.Kind("search").Read.Request(operation("search", `{"customer":"c","team":"x"}`), nil)
-	var missing *MissingSecretError
+	var missing *transport.MissingSecretError
 	need.That(t, errors.As(err, &missing) && missing.Name == "TEST_KEY" && strings.Contains(err.Error(), "environment variable TEST_KEY is not set"), "%v", err)
 	q := must(t, "version: 1\nkinds: { k: { read: { list: body, http: { get: https://h.example/x, headers: { A: \"${file('/nonexistent/x')}\" } } } } }\n")
 	if _, err := q.Kind("k").Read.Request(operation("k", `{}`), nil); !errors.As(err, &missing) || !missing.File {
@@ -195,7 +197,7 @@ func TestRecordedCommand(t *testing.T) {
 		t.Error(got, err)
 	}
 	os.Unsetenv("TEST_KEY")
-	var missing *MissingSecretError
+	var missing *transport.MissingSecretError
 	_, err = (Sending{Kind: p.Kind("again"), Record: rec}).Request(known)
 	need.That(t, errors.As(err, &missing), "%v", err)
 	rec.Operation.Command.Argv = []string{"curl", "--password", "redacted:abcdef"}

@@ -8,9 +8,10 @@ import (
 	"strings"
 	"time"
 
+	"indoubt/policy/transport"
+
 	"indoubt/ledger"
 	"indoubt/ledger/lazyregexp"
-	"indoubt/ledger/redact"
 )
 
 const (
@@ -42,26 +43,12 @@ type Sighted struct {
 // stood as far in, where the other side may cut a text.
 func (k Sighted) Fits(other ledger.Operation) bool {
 	o := k.Record.Operation
-	return other.ID != o.ID && other.Kind == o.Kind && k.Downstream.sameCaller(o, other) && k.Token.depth(other) >= k.Token.depth(o)
+	return other.ID != o.ID && other.Kind == o.Kind && k.Downstream.SameCaller(o, other) && k.Token.depth(other) >= k.Token.depth(o)
 }
 
 // Consistent reports whether the policy says that the read shows every write that was
 // answered before it.
 func (k Sighted) Consistent() bool { return k.Read.consistent }
-
-// sameCaller reports whether two operations are known to be of one caller. Where no HTTP
-// request is recorded, only scope and pipeline say who that is.
-func (ds *Downstream) sameCaller(a, b ledger.Operation) bool {
-	if a.Request == nil || b.Request == nil {
-		return a.Request == b.Request && a.Scope == b.Scope && a.Source.Pipeline == b.Source.Pipeline
-	}
-	return a.Request.Origin == b.Request.Origin && len(a.Request.OtherCaller(b.Request, ds.saysWhoAsks)) == 0
-}
-
-// saysWhoAsks reports whether a header tells callers apart whose effects differ.
-func (ds *Downstream) saysWhoAsks(header string) bool {
-	return redact.Credential(header) && (ds == nil || !ds.SameAccount) || ds != nil && slices.Contains(ds.Callers, header)
-}
 
 // depth is how many bytes stand before the token in the text that carries it.
 func (t TokenRule) depth(o ledger.Operation) (n int) {
@@ -77,7 +64,7 @@ func (t TokenRule) depth(o ledger.Operation) (n int) {
 			input = made
 		}
 	}
-	for _, text := range jsonTexts(input) {
+	for _, text := range transport.JSONTexts(input) {
 		note(text, o.Token)
 	}
 	return n

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"indoubt/policy/transport"
+
 	"indoubt/ledger"
 	"indoubt/policy/expr"
 )
@@ -28,14 +30,14 @@ type Trial struct {
 
 // TrialPage is one request of a trial, its answer, and what every expression made of it.
 type TrialPage struct {
-	Request Request
+	Request transport.Request
 	Answer  ledger.Answer
 	Steps   []Step
 }
 
 // Asking gives the answer to a request of a trial, which may not be made for the reason
 // that bad gives. An error ends the trial.
-type Asking func(page int, request Request, bad error) (ledger.Answer, error)
+type Asking func(page int, request transport.Request, bad error) (ledger.Answer, error)
 
 // Try judges the answers to a read, of so many pages at most, as the engine does when it
 // begins to read at now. Nothing is recorded.
@@ -67,8 +69,8 @@ func (t *Trial) pages(ctx context.Context, k *Kind, rec ledger.Record, most int,
 		}
 		t.Pages = append(t.Pages, TrialPage{request, a, k.Read.trace(ctx, rec, a)})
 		// What an old answer shows was there; what it does not show may be there now.
-		f.Stale = cmp.Or(f.Stale, Stale(a))
-		found, err := k.Read.JudgePage(ctx, rec, cursor, WithoutAge(a))
+		f.Stale = cmp.Or(f.Stale, transport.Stale(a))
+		found, err := k.Read.JudgePage(ctx, rec, cursor, transport.WithoutAge(a))
 		if err != nil {
 			f.Trouble, t.Found.Valid, t.Found.Complete = err.Error(), false, false
 			return

@@ -3,14 +3,12 @@ package policy
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"time"
+
+	"indoubt/policy/transport"
 
 	"indoubt/policy/file"
 
@@ -33,6 +31,23 @@ type variables struct {
 	keyHeader string // of the request, for the operation's key; "" for none
 
 	secrets *redact.Box
+}
+
+// rendering writes templates as they are sent.
+func (v *variables) rendering() transport.Rendering {
+	return transport.Rendering{
+		Rendering: &expr.Rendering{Names: v.Names, Note: v.secrets.Add}, Operation: v.rec.Operation,
+		KeyHeader: v.keyHeader, Stdin: v.stdin, Secrets: v.secrets,
+	}
+}
+
+// stdin is the JSON that a command gets on its standard input where the policy says nothing: the operation.
+func (v *variables) stdin() []byte {
+	o := v.rec.Operation
+	return ledger.EncodeJSON(map[string]any{
+		"id": o.ID, "kind": o.Kind, "key": o.KeyToSend(), "token": o.Token, "receipt": o.Receipt(),
+		"input": v.kind.seenJSON(o), "cursor": v.cursor,
+	})
 }
 
 // variables are the names as the kind's expressions see them.
@@ -75,14 +90,14 @@ func (v *variables) value(name string) (any, error) {
 	case "cursor":
 		return v.cursor, nil
 	case "env":
-		return v.secret(environment), nil
+		return v.secret(transport.Environment), nil
 	case "file":
-		return v.secret(secretIn), nil
+		return v.secret(transport.SecretIn), nil
 	}
 	if v.answer == nil {
 		return nil, fmt.Errorf("there is no `%s` without an answer", name)
 	}
-	return v.fromAnswer(name)
+	return transport.Value(v.answer, name)
 }
 
 func decodeInput(o ledger.Operation) (any, error) {
@@ -139,95 +154,6 @@ func nextAttempt(rec ledger.Record) map[string]any {
 	return map[string]any{"n": newest + 1}
 }
 
-func (v *variables) fromAnswer(name string) (any, error) {
-	a := v.answer
-	switch name {
-	case "status":
-		return int64(a.Status), nil
-	case "exit":
-		if !a.Exited {
-			if a.Signal != "" {
-				return nil, fmt.Errorf("the command was killed (%s) and has no exit code", a.Signal)
-			}
-			return nil, fmt.Errorf("there is no exit code")
-		}
-		return int64(a.Exit), nil
-	case "header":
-		return expr.Lookup(func(n string) (string, error) { return strings.Join(a.Header[http.CanonicalHeaderKey(n)], ", "), nil }), nil
-	case "stdout", "stderr":
-		if a.Truncated {
-			return nil, errCut
-		}
-		if name == "stderr" {
-			return string(a.Stderr), nil
-		}
-		return string(a.Stdout), nil
-	case "body", "json":
-		return v.document()
-	case "link":
-		return expr.Lookup(func(rel string) (string, error) { return linkOf(a, rel), nil }), nil
-	case "rows":
-		return rowsOf(a)
-	case "content", "structured", "isError":
-		return toolAnswer(a, name)
-	}
-	return nil, fmt.Errorf("an answer has no `%s`", name)
-}
-
-var (
-	errCut     = &AnswerError{"answer was cut off: it is longer than what is kept"}
-	errCutRows = fmt.Errorf("more rows came than are kept")
-)
-
-// document decodes the answer's JSON, or says in one sentence what came instead.
-func (v *variables) document() (any, error) {
-	a := v.answer
-	switch a.Via {
-	case "mcp":
-		return toolDocument(a)
-	case "sql":
-		return nil, fmt.Errorf("a database answers with `rows`")
-	}
-	text := a.Body
-	if a.Via == "command" || len(text) == 0 && len(a.Stdout) > 0 {
-		text = a.Stdout
-	}
-	if a.Truncated {
-		return nil, errCut
-	}
-	if len(bytes.TrimSpace(text)) == 0 {
-		return nil, &AnswerError{"answer is empty, not JSON" + Complaint(*a)}
-	}
-	doc, err := expr.Decode(text)
-	if err != nil {
-		what := "answer is " + whatInstead(a, text, err)
-		if a.Status >= 300 {
-			what = fmt.Sprintf("answered %d; %s", a.Status, what)
-		}
-		return nil, &AnswerError{what + Complaint(*a)}
-	}
-	return doc, nil
-}
-
-// whatInstead says what came where JSON was expected.
-func whatInstead(a *ledger.Answer, text []byte, err error) string {
-	kind := strings.ToLower(strings.Join(a.Header["Content-Type"], ""))
-	head := strings.ToLower(string(bytes.TrimSpace(text[:min(len(text), 512)])))
-	switch {
-	case strings.Contains(kind, "html"), strings.HasPrefix(head, "<!doctype html"), strings.HasPrefix(head, "<html"):
-		return "HTML, not JSON"
-	case strings.Contains(kind, "xml"), strings.HasPrefix(head, "<?xml"):
-		return "XML, not JSON"
-	case errors.Is(err, io.ErrUnexpectedEOF):
-		return fmt.Sprintf("JSON that breaks off after %d bytes", len(text))
-	case errors.Is(err, expr.ErrTwice):
-		return "JSON that names a member twice"
-	case errors.Is(err, expr.ErrMoreValues):
-		return "several JSON values, not one"
-	}
-	return "not JSON"
-}
-
 // secret is a lookup whose values are noted as secrets.
 func (v *variables) secret(find expr.Lookup) expr.Lookup {
 	return func(name string) (string, error) {
@@ -238,50 +164,6 @@ func (v *variables) secret(find expr.Lookup) expr.Lookup {
 		return value, err
 	}
 }
-
-// environment looks a variable up. A missing one is said by name.
-func environment(name string) (string, error) {
-	value := os.Getenv(name)
-	if value == "" {
-		return "", &MissingSecretError{Name: name}
-	}
-	return value, nil
-}
-
-const maxSecretFile = 64 << 10
-
-// secretIn reads a small file, without the line end that editors leave.
-func secretIn(path string) (string, error) {
-	info, err := os.Stat(path)
-	if err == nil && (!info.Mode().IsRegular() || info.Size() > maxSecretFile) {
-		err = fmt.Errorf("not a small regular file")
-	}
-	var text []byte
-	if err == nil {
-		text, err = os.ReadFile(path)
-	}
-	if err != nil {
-		return "", &MissingSecretError{Name: path, File: true, Err: err}
-	}
-	return strings.TrimRight(string(text), "\r\n"), nil
-}
-
-// MissingSecretError says which environment variable or file the policy names
-// and this process does not have. It concerns the whole kind, not one operation.
-type MissingSecretError struct {
-	Name string
-	File bool
-	Err  error
-}
-
-func (e *MissingSecretError) Error() string {
-	if e.File {
-		return fmt.Sprintf("the secret in file %s cannot be read: %v", e.Name, e.Err)
-	}
-	return fmt.Sprintf("environment variable %s is not set", e.Name)
-}
-
-func (e *MissingSecretError) Unwrap() error { return e.Err }
 
 // zeroed keeps a time that is not known out of calculations.
 func zeroed(t time.Time) any {

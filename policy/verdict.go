@@ -2,6 +2,7 @@ package policy
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -9,6 +10,31 @@ import (
 
 	"indoubt/ledger"
 )
+
+// Found is what one page of a read's answer shows.
+type Found struct {
+	// Effects are the candidates that are the operation's own by what the read
+	// recognises; all of them where it recognises nothing (ByNothing).
+	Effects  []Effect
+	Others   int       // candidates whose mark is another's
+	Unmarked int       // candidates without a mark
+	Marks    []string  // of Others, of the first and the last
+	Latest   time.Time // when the newest of Others and Unmarked was made, where that is told
+	Complete bool      // "none" is the whole truth of this page
+	Next     any       // cursor of the following page, nil at the last
+	Paged    bool      // the list has several pages
+	Valid    bool
+}
+
+// Effect is one candidate that may be the operation's effect.
+type Effect struct {
+	Receipt string
+	Same    bool            // it is what was asked for; otherwise it is different
+	Value   json.RawMessage // as the other side shows it; nil for a state
+	Answer  json.RawMessage // what the policy's `answer` makes of it; nil where it says nothing
+	Doubt   string          // why it settles nothing: it looks older, or is not finished; "" when it counts
+	Cause   ledger.Cause    // of the doubt
+}
 
 // Findings is what the pages of one read showed together.
 type Findings struct {
@@ -188,7 +214,7 @@ func nothingFound(by Identity, f Findings, p Proof) Judgement {
 	case !p.Provable:
 		return no("but what would be needed to prove it was not sent, is no longer shown, or may be of an earlier attempt")
 	case !began.After(p.At):
-		return no("too early: proof possible in %s", Brief(p.At.Sub(began)))
+		return no("too early: proof possible in %s", ledger.Brief(p.At.Sub(began)))
 	case !began.Before(p.Visible), !f.Ended.Before(p.Visible):
 		return no("too late: effects may no longer be shown since %s", onTheWall(p.Visible))
 	}
@@ -264,21 +290,6 @@ func (k *Kind) Proof(rec ledger.Record) Proof {
 	p.Ended, p.Consistent = latestEnd(k, rec), k.Read.consistent
 	p.Visible = k.VisibleUntil(rec)
 	return p
-}
-
-// Brief is a time to wait, in one or two units, rounded up below a minute.
-func Brief(d time.Duration) string {
-	switch {
-	case d <= time.Second:
-		return "1 s"
-	case d < time.Minute:
-		return fmt.Sprintf("%d s", int((d+time.Second-1)/time.Second))
-	case d < time.Hour:
-		return fmt.Sprintf("%dm%02ds", int(d/time.Minute), int(d%time.Minute/time.Second))
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%dh%02dm", int(d/time.Hour), int(d%time.Hour/time.Minute))
-	}
-	return fmt.Sprintf("%dd", int(d/(24*time.Hour)))
 }
 
 // Listed names effects by their receipts.

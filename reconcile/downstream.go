@@ -13,6 +13,8 @@ import (
 	"sync"
 	"time"
 
+	"indoubt/policy/transport"
+
 	"indoubt/ledger"
 	"indoubt/policy"
 	"indoubt/reconcile/connect"
@@ -83,7 +85,7 @@ func (d *downstreams) of(k *policy.Kind) *downstream {
 func (d *downstreams) to(n *policy.Notifier) *downstream { return d.within(n.Kind.Name, n.Kind) }
 
 func (d *downstreams) within(scope string, k *policy.Kind) *downstream {
-	rule := policy.Downstream{Name: k.Name}
+	rule := transport.Downstream{Name: k.Name}
 	if k.Downstream != nil {
 		rule = *k.Downstream
 	}
@@ -102,7 +104,7 @@ func (d *downstreams) within(scope string, k *policy.Kind) *downstream {
 }
 
 // limit takes over the limits of a policy.
-func (d *downstream) limit(rule policy.Downstream) {
+func (d *downstream) limit(rule transport.Downstream) {
 	if rule.Concurrency <= 0 {
 		rule.Concurrency = politeness
 	}
@@ -143,7 +145,7 @@ func (d *downstream) blocked() (time.Time, string) {
 		return d.paused, d.waits()
 	}
 	if d.state() == StateDown {
-		return d.probes, fmt.Sprintf("%s is down (%s); next probe in %s", d.name, d.why, policy.Brief(d.probes.Sub(now)))
+		return d.probes, fmt.Sprintf("%s is down (%s); next probe in %s", d.name, d.why, ledger.Brief(d.probes.Sub(now)))
 	}
 	return time.Time{}, ""
 }
@@ -160,7 +162,7 @@ func (d *downstream) throttled() string {
 
 // waits needs d.mu.
 func (d *downstream) waits() string {
-	return fmt.Sprintf("%s asked to wait %s", d.name, policy.Brief(d.paused.Sub(d.now())))
+	return fmt.Sprintf("%s asked to wait %s", d.name, ledger.Brief(d.paused.Sub(d.now())))
 }
 
 // query makes one request, within the downstream's limits. It waits out a short pause
@@ -419,7 +421,7 @@ const (
 // every is the time between two reads of a downstream; 0 where it has no rate. It
 // is so much longer than the rate says that no second, or no longer stretch for
 // which the rate allows one request, sees more than that when some come late.
-func every(rule policy.Downstream) time.Duration {
+func every(rule transport.Downstream) time.Duration {
 	if rule.RatePerSecond <= 0 {
 		return 0
 	}
@@ -466,7 +468,7 @@ func (d *downstream) reserve(ctx context.Context) (at time.Time, err error) {
 	wait := at.Sub(now)
 	if wait > max(leastPatience, 2*d.every) {
 		d.mu.Unlock()
-		return at, &waitError{d.now().Add(wait), fmt.Sprintf("the rate of %s is used up for %s", d.name, policy.Brief(wait))}
+		return at, &waitError{d.now().Add(wait), fmt.Sprintf("the rate of %s is used up for %s", d.name, ledger.Brief(wait))}
 	}
 	d.next = at.Add(d.every)
 	d.mu.Unlock()

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"indoubt/policy/transport"
+
 	"indoubt/ledger"
 	"indoubt/ledger/outcome"
 	"indoubt/ledger/redact"
@@ -59,7 +61,7 @@ type effectEvidence struct {
 }
 
 // page adds one page; the caller fills in what was found on it.
-func (ev *evidence) page(k *policy.Kind, req policy.Request, a ledger.Answer) *pageEvidence {
+func (ev *evidence) page(k *policy.Kind, req transport.Request, a ledger.Answer) *pageEvidence {
 	ev.clean.learn(k, req)
 	p := &pageEvidence{At: a.BeganAt.UTC(), Millis: a.EndedAt.Sub(a.BeganAt).Milliseconds(), Status: a.Status}
 	p.Request = ev.clean.without(req.Shown) // rendering has taken out the rest
@@ -150,7 +152,7 @@ type cleaner struct {
 	taken  int // how often something was taken out
 }
 
-func (c *cleaner) learn(k *policy.Kind, req policy.Request) {
+func (c *cleaner) learn(k *policy.Kind, req transport.Request) {
 	if c.names == nil {
 		c.names = map[string]bool{}
 		for _, path := range k.Redact {

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"indoubt/policy/transport"
+
 	"indoubt/ledger"
 	"indoubt/ledger/need"
 	"indoubt/policy"
@@ -101,13 +103,13 @@ func kept(c *cleaner, text string) string {
 func TestI11_NoPartOfASecretIsKept(t *testing.T) {
 	short, long := "sekrit-0815", "sekrit-0815-and-more-of-it-so-that-it-is-long"
 	var c cleaner
-	c.learn(new(policy.Kind), policy.Request{Secrets: []string{short, long}})
+	c.learn(new(policy.Kind), transport.Request{Secrets: []string{short, long}})
 	for shift := range len(long) {
 		got := kept(&c, strings.Repeat("x", shift)+strings.Repeat(long, 200))
 		need.Must(t, !strings.Contains(got, "sek") && !strings.Contains(got, "more"), "shifted by %d: %s", shift, got)
 	}
 	need.Equal(t, kept(&c, `{"n":12345678,"a":"`+long+`"}`), `{"a":"[redacted]","n":12345678}`)
-	c.learn(new(policy.Kind), policy.Request{Secrets: []string{"12345678"}})
+	c.learn(new(policy.Kind), transport.Request{Secrets: []string{"12345678"}})
 	need.Equal(t, kept(&c, `{"n":12345678}`), `{"n":"[redacted]"}`)
 	for text, want := range map[string]string{
 		"Authorization: Bearer ${env.PAY_KEY}":        "Authorization: Bearer ${env.PAY_KEY}",
@@ -125,7 +127,7 @@ func TestI11_NoPartOfASecretIsKept(t *testing.T) {
 // What was found is given to its caller whole or not at all.
 func TestWholeEffects(t *testing.T) {
 	var c cleaner
-	c.learn(new(policy.Kind), policy.Request{Secrets: []string{"sesame-key"}})
+	c.learn(new(policy.Kind), transport.Request{Secrets: []string{"sesame-key"}})
 	big := `{"note":"` + strings.Repeat("x", 10*maxExcerpt) + `"}`
 	for text, want := range map[string]string{
 		`{"id":"1","n":9007199254740993}`: `{"id":"1","n":9007199254740993}`, ` [1, {"a": 2}]`: `[1,{"a":2}]`, big: big,

@@ -115,7 +115,7 @@ func (w noticeWriter) Outage(event string, in ledger.Outage, since time.Time) No
 		detail, happened = stamp(in.LastAt), "the outage since "+at+" is over"
 	case policy.NotifyUntaken: // once more, after the one who had it
 		detail = stamp(in.TakenUntil)
-		happened = "the outage since " + at + " needs a person, and no one has taken it for " + policy.Brief(w.now.Sub(since))
+		happened = "the outage since " + at + " needs a person, and no one has taken it for " + ledger.Brief(w.now.Sub(since))
 	}
 	n := w.notice(event, in.ID+" "+detail, "outage:"+in.ID)
 	n.Kinds = in.Kinds
@@ -172,7 +172,7 @@ func (w noticeWriter) untaken(rows []ledger.Row) (Notice, bool) {
 	oldest, newest := since(rows[0]), rows[len(rows)-1]
 	n := w.notice(policy.NotifyUntaken, newest.ID+" "+stamp(since(newest)), "")
 	n.Kinds, n.Input.N = kindsOf(rows), len(rows)
-	return n.say("%s need a person, and no one has taken them for %s", ledger.Count(len(rows)), policy.Brief(w.now.Sub(oldest))), true
+	return n.say("%s need a person, and no one has taken them for %s", ledger.Count(len(rows)), ledger.Brief(w.now.Sub(oldest))), true
 }
 
 // waitsSince is from when a row needs a person, as it does now, and no one has touched it.
@@ -190,7 +190,7 @@ func waitsSince(r ledger.Row, now time.Time) time.Time {
 func (w noticeWriter) Unchecked(since time.Time, doubts int) Notice {
 	key, happened := "never", "no engine has ever checked this ledger"
 	if !since.IsZero() {
-		key, happened = stamp(since), "no engine has checked for "+policy.Brief(w.now.Sub(since))
+		key, happened = stamp(since), "no engine has checked for "+ledger.Brief(w.now.Sub(since))
 	}
 	n := w.notice(policy.NotifyUnchecked, key, "")
 	n.Input.N = doubts

@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"indoubt/policy/transport"
+
 	"indoubt/ledger"
 	"indoubt/ledger/need"
 	"indoubt/policy"
@@ -138,7 +140,7 @@ func TestAfterAPauseTheRateHolds(t *testing.T) {
 // time, no second sees more than the rate; nor do ten minutes see two of six an hour.
 func TestLateTurnsStayWithinTheRate(t *testing.T) {
 	for _, rate := range []float64{1, 3, 50, 300, 5000, 6.0 / 3600} {
-		apart := every(policy.Downstream{RatePerSecond: rate})
+		apart := every(transport.Downstream{RatePerSecond: rate})
 		stretch := time.Duration(float64(time.Second) * max(1, 1/rate))
 		if n := 1 + int((stretch+tardy-1)/apart); float64(n) > max(1, rate) {
 			t.Errorf("%g a second: %d within %s", rate, n, stretch)
@@ -151,7 +153,7 @@ func TestALateCallerTakesAnotherTime(t *testing.T) {
 	inABubble(t, payPolicy, func(t *testing.T, w *world) {
 		d := w.engine.downs.make("pay", "")
 		d.wall = w.now
-		d.limit(policy.Downstream{RatePerSecond: 1})
+		d.limit(transport.Downstream{RatePerSecond: 1})
 		began := w.now()
 		taken := func() time.Duration {
 			d.mu.Lock()
@@ -181,7 +183,7 @@ func TestALateCallerTakesAnotherTime(t *testing.T) {
 func TestTheTimesOfARate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := downstreams{now: time.Now}
-		slow := &policy.Kind{Downstream: &policy.Downstream{Name: "pay", RatePerSecond: 1.0 / 60}}
+		slow := &policy.Kind{Downstream: &transport.Downstream{Name: "pay", RatePerSecond: 1.0 / 60}}
 		d := all.of(slow)
 		began := time.Now()
 		for n := range 3 {
@@ -194,7 +196,7 @@ func TestTheTimesOfARate(t *testing.T) {
 		synctest.Wait()
 		_, err := d.reserve(t.Context())
 		need.That(t, errors.As(err, new(*waitError)), "a time beyond patience: %v", err)
-		d = all.of(&policy.Kind{Downstream: &policy.Downstream{Name: "pay", RatePerSecond: 1}})
+		d = all.of(&policy.Kind{Downstream: &transport.Downstream{Name: "pay", RatePerSecond: 1}})
 		began = time.Now()
 		at, err := d.reserve(t.Context())
 		need.That(t, err == nil && at.Sub(began) <= d.every, "%s %v", at.Sub(began), err)

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"indoubt/policy/transport"
+
 	"indoubt/ledger"
 	"indoubt/policy"
 	"indoubt/reconcile/connect"
@@ -28,9 +30,9 @@ type findings struct {
 	policy.Findings
 	from, to ledger.Moment // Began and Ended by both clocks
 	evidence evidence
-	request  policy.Request // for the first page
-	wait     time.Time      // the downstream wants no request before this
-	notThere bool           // the last answer said that there is no such thing
+	request  transport.Request // for the first page
+	wait     time.Time         // the downstream wants no request before this
+	notThere bool              // the last answer said that there is no such thing
 }
 
 // read requests the pages of one read, to the end or the limit.
@@ -69,7 +71,7 @@ func (e *reader) page(ctx context.Context, k *policy.Kind, rec ledger.Record, cu
 		err = req.Missing()
 	}
 	if err != nil {
-		if policy.LackedHere(err) { // it may be there the next time
+		if transport.LackedHere(err) { // it may be there the next time
 			f.wait, f.Unasked = e.now().Add(muteFor), len(f.evidence.Pages) == 0
 		}
 		return trouble("no check is possible: %s", err)
@@ -93,9 +95,9 @@ func (e *reader) page(ctx context.Context, k *policy.Kind, rec ledger.Record, cu
 		f.wait = until
 	}
 	// What an old answer shows was there; what it does not show may be there now.
-	f.Stale = cmp.Or(f.Stale, policy.Stale(answer))
+	f.Stale = cmp.Or(f.Stale, transport.Stale(answer))
 	f.notThere = notThere(answer)
-	if found, err = k.Read.JudgePage(ctx, rec, cursor, policy.WithoutAge(answer)); err != nil {
+	if found, err = k.Read.JudgePage(ctx, rec, cursor, transport.WithoutAge(answer)); err != nil {
 		p.Error, p.Body = clip(f.evidence.clean.text(err.Error()), maxReason), f.evidence.clean.excerpt(p.body)
 		return trouble("%s", err)
 	}
@@ -116,9 +118,9 @@ func (c *Connections) Close() {
 }
 
 // Read makes one request of a check.
-func (c *Connections) Read(ctx context.Context, h *connect.HTTP, k *policy.Kind, req policy.Request) (a ledger.Answer) {
+func (c *Connections) Read(ctx context.Context, h *connect.HTTP, k *policy.Kind, req transport.Request) (a ledger.Answer) {
 	defer func() { a.Err = req.WithholdFrom(a.Err) }()
-	limits := policy.Limits{Timeout: pageTime, Max: k.Read.MaxBody}
+	limits := transport.Limits{Timeout: pageTime, Max: k.Read.MaxBody}
 	switch {
 	case req.HTTP != nil:
 		q := *req.HTTP

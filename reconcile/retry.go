@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"indoubt/policy/transport"
+
 	"indoubt/ledger"
 	"indoubt/ledger/outcome"
 	"indoubt/ledger/wire/procgroup"
@@ -65,10 +67,10 @@ type attempt struct {
 	rec   ledger.Record
 	basis ledger.Basis
 	why   string
-	until time.Time      // when the basis lapses
-	via   string         // http, command, mcp, or pipeline: the pipeline sends
-	back  string         // why only the pipeline can, where the policy says `resend: here`
-	req   policy.Request // what will be sent; none for a pipeline
+	until time.Time         // when the basis lapses
+	via   string            // http, command, mcp, or pipeline: the pipeline sends
+	back  string            // why only the pipeline can, where the policy says `resend: here`
+	req   transport.Request // what will be sent; none for a pipeline
 	read  ledger.Read
 	began ledger.Sent // what is recorded of it
 }
@@ -174,7 +176,7 @@ func (e *Engine) showing(ctx context.Context, a *attempt) (s Showing) {
 	for _, rel := range a.rec.Landings() {
 		s.Related = append(s.Related, rel.ID)
 	}
-	a.req, a.back, a.via = policy.Request{}, "", (policy.Sending{Kind: a.k, Record: a.rec}).Via()
+	a.req, a.back, a.via = transport.Request{}, "", (policy.Sending{Kind: a.k, Record: a.rec}).Via()
 	req, err := (policy.Sending{Kind: a.k, Record: a.rec}).Request(e.digest(ctx))
 	if why := e.mayAsk(ctx); why != "" && err == nil {
 		err = errors.New(why)
@@ -195,7 +197,7 @@ func (e *Engine) showing(ctx context.Context, a *attempt) (s Showing) {
 }
 
 // digest makes the digests that recorders keep of headers, under the ledger's key.
-func (e *reader) digest(ctx context.Context) policy.Digest {
+func (e *reader) digest(ctx context.Context) transport.Digest {
 	return func(value string) (string, error) {
 		key, err := e.o.Store.DigestKey(ctx)
 		if err != nil {
@@ -380,7 +382,7 @@ func (e *Engine) sendOnce(ctx, caller context.Context, a *attempt, fence time.Ti
 	if caller.Err() != nil {
 		return ledger.Answer{Err: fmt.Errorf("given up before it was sent: %w", caller.Err()), BeganAt: time.Now(), EndedAt: time.Now()}
 	}
-	limits := policy.Limits{Timeout: a.k.Deadline - min(settleRoom, a.k.Deadline/10), Deadline: fence, Max: 1 << 20}
+	limits := transport.Limits{Timeout: a.k.Deadline - min(settleRoom, a.k.Deadline/10), Deadline: fence, Max: 1 << 20}
 	switch {
 	case req.HTTP != nil:
 		q := *req.HTTP

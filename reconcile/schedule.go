@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"indoubt/policy/transport"
+
 	"indoubt/ledger"
 	"indoubt/policy"
 )
@@ -47,7 +49,7 @@ func nextRead(done int, now, proofAt time.Time, provable bool, random func() flo
 func (e *reader) priced(k *policy.Kind, digest string, rec ledger.Record) ledger.Pricing {
 	asked := ledger.Never
 	if rec.Operation.State == ledger.Uncertain {
-		if err := k.NoCheck(rec); policy.LackedHere(err) {
+		if err := k.NoCheck(rec); transport.LackedHere(err) {
 			asked = e.lead.unchecked(scopeOf(k))
 			rec.Pricing.Digest, rec.Pricing.DecideAt = digest, asked // until then another process is taken to check it
 		}

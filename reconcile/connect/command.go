@@ -12,10 +12,11 @@ import (
 	"sync"
 	"time"
 
+	"indoubt/policy/transport"
+
 	"indoubt/ledger"
 	"indoubt/ledger/wire/procgroup"
 	"indoubt/ledger/wire/transmit"
-	"indoubt/policy"
 )
 
 const (
@@ -33,7 +34,7 @@ const (
 // that it has started (see procgroup); what a program that ends well leaves running is left
 // alone.
 // Sent reports whether it was started.
-func Command(ctx context.Context, q policy.CommandRequest) ledger.Answer {
+func Command(ctx context.Context, q transport.CommandRequest) ledger.Answer {
 	a := ledger.Answer{Via: "command", BeganAt: time.Now()}
 	if len(q.Argv) == 0 {
 		return transmit.Failed(a, errors.New("no command was given"))

@@ -10,8 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"indoubt/policy/transport"
+
 	"indoubt/ledger/need"
-	"indoubt/policy"
 )
 
 func TestI3_StoppedPastItsDeadlineSendsNothing(t *testing.T) {
@@ -36,6 +37,6 @@ func TestI3_StoppedPastItsDeadlineSendsNothing(t *testing.T) {
 }
 
 func TestLeftBehindChildDoesNotHoldTheAnswer(t *testing.T) {
-	a := Command(t.Context(), policy.CommandRequest{Argv: []string{"sh", "-c", "echo done; sleep 30 & exit 0"}, Limits: policy.Limits{Timeout: time.Minute}})
+	a := Command(t.Context(), transport.CommandRequest{Argv: []string{"sh", "-c", "echo done; sleep 30 & exit 0"}, Limits: transport.Limits{Timeout: time.Minute}})
 	need.That(t, a.Exited && a.Exit == 0 && string(a.Stdout) == "done\n" && a.Truncated, "%+v", a) // not truncated, had it waited for the child
 }

@@ -12,9 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"indoubt/policy/transport"
+
 	"indoubt/ledger"
 	"indoubt/ledger/need"
-	"indoubt/policy"
 )
 
 func TestMain(m *testing.M) {
@@ -47,33 +48,33 @@ func stoppedSender(url string) {
 func TestCommand(t *testing.T) {
 	sh := func(script string) []string { return []string{"/bin/sh", "-c", script} }
 	for name, tc := range map[string]struct {
-		q     policy.CommandRequest
+		q     transport.CommandRequest
 		check func(a ledger.Answer) bool
 	}{
-		"exit 0": {policy.CommandRequest{Argv: []string{"cat"}, Stdin: []byte(`{"a":1}`)},
+		"exit 0": {transport.CommandRequest{Argv: []string{"cat"}, Stdin: []byte(`{"a":1}`)},
 			func(a ledger.Answer) bool {
 				return a.Sent && a.Exited && a.Exit == 0 && string(a.Stdout) == `{"a":1}` && a.Err == nil
 			}},
-		"exit 3": {policy.CommandRequest{Argv: sh("echo no >&2; exit 3")},
+		"exit 3": {transport.CommandRequest{Argv: sh("echo no >&2; exit 3")},
 			func(a ledger.Answer) bool {
 				return a.Sent && a.Exited && a.Exit == 3 && string(a.Stderr) == "no\n" && a.Err == nil
 			}},
-		"not found": {policy.CommandRequest{Argv: []string{"/nowhere/tool"}},
+		"not found": {transport.CommandRequest{Argv: []string{"/nowhere/tool"}},
 			func(a ledger.Answer) bool { return !a.Sent && !a.Exited && a.Err != nil }},
-		"none": {policy.CommandRequest{}, func(a ledger.Answer) bool { return !a.Sent && a.Err != nil }},
-		"killed by somebody": {policy.CommandRequest{Argv: sh("kill -9 $$")},
+		"none": {transport.CommandRequest{}, func(a ledger.Answer) bool { return !a.Sent && a.Err != nil }},
+		"killed by somebody": {transport.CommandRequest{Argv: sh("kill -9 $$")},
 			func(a ledger.Answer) bool {
 				return a.Sent && !a.Exited && a.Signal == "SIGKILL" && a.Class == ledger.ClassKilled
 			}},
-		"not started after the deadline": {policy.CommandRequest{Argv: sh("true"), Limits: policy.Limits{Deadline: time.Now().Add(-time.Second)}},
+		"not started after the deadline": {transport.CommandRequest{Argv: sh("true"), Limits: transport.Limits{Deadline: time.Now().Add(-time.Second)}},
 			func(a ledger.Answer) bool { return !a.Sent && a.Class == ledger.ClassDeadline }},
-		"much output": {policy.CommandRequest{Argv: sh("yes | head -c 3000000; echo end"), Limits: policy.Limits{Max: 1000}},
+		"much output": {transport.CommandRequest{Argv: sh("yes | head -c 3000000; echo end"), Limits: transport.Limits{Max: 1000}},
 			func(a ledger.Answer) bool {
 				return a.Truncated && len(a.Stdout) == 1000 && strings.HasSuffix(string(a.Stdout), "y\nend\n")
 			}},
-		"no shell": {policy.CommandRequest{Argv: []string{"echo", "$HOME; true"}},
+		"no shell": {transport.CommandRequest{Argv: []string{"echo", "$HOME; true"}},
 			func(a ledger.Answer) bool { return string(a.Stdout) == "$HOME; true\n" }},
-		"environment": {policy.CommandRequest{Argv: sh("echo $FOO"), Env: []string{"FOO=bar"}},
+		"environment": {transport.CommandRequest{Argv: sh("echo $FOO"), Env: []string{"FOO=bar"}},
 			func(a ledger.Answer) bool { return string(a.Stdout) == "bar\n" }},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -86,7 +87,7 @@ func TestCommand(t *testing.T) {
 
 // caught runs a command with later and later deadlines, until one finds that it has
 // written a file.
-func caught(t *testing.T, q policy.CommandRequest, file string) ledger.Answer {
+func caught(t *testing.T, q transport.CommandRequest, file string) ledger.Answer {
 	t.Helper()
 	for in := 100 * time.Millisecond; ; in *= 2 {
 		q.Deadline = time.Now().Add(in)
@@ -100,7 +101,7 @@ func caught(t *testing.T, q policy.CommandRequest, file string) ledger.Answer {
 
 func TestI3_TheWholeGroupEndsAtTheDeadline(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "pid")
-	a := caught(t, policy.CommandRequest{Argv: []string{"/bin/sh", "-c", "sleep 600 & echo $! >" + file + "; wait"}}, file)
+	a := caught(t, transport.CommandRequest{Argv: []string{"/bin/sh", "-c", "sleep 600 & echo $! >" + file + "; wait"}}, file)
 	need.Must(t, a.Sent && !a.Exited && a.Class == ledger.ClassTimeout, "%+v", a)
 	pid := strings.TrimSpace(string(need.Get(os.ReadFile(file))(t)))
 	until(t, "the grandchild ends at the deadline", func() bool { return !alive(pid) })

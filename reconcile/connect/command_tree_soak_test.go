@@ -11,9 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"indoubt/policy/transport"
+
 	"indoubt/ledger"
 	"indoubt/ledger/need"
-	"indoubt/policy"
 )
 
 // TestI3_WhatASenderHasStartedEndsWithIt: where the sender fails, and at its
@@ -31,7 +32,7 @@ func TestI3_WhatASenderHasStartedEndsWithIt(t *testing.T) {
 		"it ends well":    {"exit 0", ledger.TreeOpen, true},
 	} {
 		file := filepath.Join(t.TempDir(), "pid")
-		q := policy.CommandRequest{Argv: []string{"sh", "-c", leave + c.then, "x", file}, Attempt: ledger.NewID(), Limits: policy.Limits{Timeout: time.Minute}}
+		q := transport.CommandRequest{Argv: []string{"sh", "-c", leave + c.then, "x", file}, Attempt: ledger.NewID(), Limits: transport.Limits{Timeout: time.Minute}}
 		var a ledger.Answer
 		if name == "at its deadline" {
 			a = caught(t, q, file)
@@ -47,6 +48,6 @@ func TestI3_WhatASenderHasStartedEndsWithIt(t *testing.T) {
 		}
 		until(t, name+": it ends", func() bool { return !alive(pid) }) // one that was killed takes a moment
 	}
-	need.Equal(t, Command(t.Context(), policy.CommandRequest{Argv: []string{"true"}, Attempt: ledger.NewID()}).Tree, ledger.TreeEmpty, "nothing left: tree")
-	need.Equal(t, Command(t.Context(), policy.CommandRequest{Argv: []string{"true"}}).Tree, ledger.TreeNone, "a check: tree")
+	need.Equal(t, Command(t.Context(), transport.CommandRequest{Argv: []string{"true"}, Attempt: ledger.NewID()}).Tree, ledger.TreeEmpty, "nothing left: tree")
+	need.Equal(t, Command(t.Context(), transport.CommandRequest{Argv: []string{"true"}}).Tree, ledger.TreeNone, "a check: tree")
 }

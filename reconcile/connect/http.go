@@ -11,9 +11,10 @@ import (
 	"sync"
 	"time"
 
+	"indoubt/policy/transport"
+
 	"indoubt/ledger"
 	"indoubt/ledger/wire/transmit"
-	"indoubt/policy"
 )
 
 // HTTP makes requests to one downstream. Its zero value is ready; reads share a pool of
@@ -29,7 +30,7 @@ type HTTP struct {
 
 // Read makes a read: over the pool, asking every cache on the way to pass it
 // through. Redirects are followed on the same host; another one comes back as the answer it is.
-func (h *HTTP) Read(ctx context.Context, q policy.HTTPRequest) ledger.Answer {
+func (h *HTTP) Read(ctx context.Context, q transport.HTTPRequest) ledger.Answer {
 	h.once.Do(h.open)
 	a := ledger.Answer{Via: "http", BeganAt: time.Now()}
 	ctx, cancel := context.WithDeadline(ctx, transmit.Ends(a.BeganAt, q.Timeout, q.Deadline))
@@ -55,7 +56,7 @@ func (h *HTTP) Read(ctx context.Context, q policy.HTTPRequest) ledger.Answer {
 
 // Send transmits a write once, over a connection of its own. A redirect comes
 // back as the answer it is. Sent reports whether a byte of it left.
-func (h *HTTP) Send(ctx context.Context, q policy.HTTPRequest) ledger.Answer {
+func (h *HTTP) Send(ctx context.Context, q transport.HTTPRequest) ledger.Answer {
 	req, err := newRequest(ctx, q)
 	if err != nil {
 		return transmit.Failed(ledger.Answer{Via: "http", BeganAt: time.Now()}, err)
@@ -85,7 +86,7 @@ func redirect(next *http.Request, via []*http.Request) error {
 }
 
 // newRequest builds the request both ways of asking share.
-func newRequest(ctx context.Context, q policy.HTTPRequest) (*http.Request, error) {
+func newRequest(ctx context.Context, q transport.HTTPRequest) (*http.Request, error) {
 	var body io.Reader
 	if len(q.Body) > 0 {
 		body = bytes.NewReader(q.Body)

@@ -13,9 +13,10 @@ import (
 	"testing"
 	"time"
 
+	"indoubt/policy/transport"
+
 	"indoubt/ledger"
 	"indoubt/ledger/need"
-	"indoubt/policy"
 )
 
 func TestReadAsksForAnUncachedAnswerOverThePool(t *testing.T) {
@@ -32,7 +33,7 @@ func TestReadAsksForAnUncachedAnswerOverThePool(t *testing.T) {
 	h := &HTTP{}
 	defer h.Close()
 	for range 5 {
-		a := h.Read(t.Context(), policy.HTTPRequest{Method: "GET", URL: s.URL, Header: http.Header{"Authorization": {"Bearer x"}}})
+		a := h.Read(t.Context(), transport.HTTPRequest{Method: "GET", URL: s.URL, Header: http.Header{"Authorization": {"Bearer x"}}})
 		if a.Err != nil || a.Status != 200 || string(a.Body) != `{"data":[]}` || a.Header["Age"] == nil || a.EndedAt.Before(a.BeganAt) {
 			t.Fatalf("%+v", a)
 		}
@@ -56,12 +57,12 @@ func TestHugeAnswerIsCutOff(t *testing.T) {
 		}
 	}))
 	defer s.Close()
-	for _, ask := range []func(policy.HTTPRequest) ledger.Answer{
-		func(q policy.HTTPRequest) ledger.Answer { return new(HTTP).Read(t.Context(), q) },
-		func(q policy.HTTPRequest) ledger.Answer { return new(HTTP).Send(t.Context(), q) },
+	for _, ask := range []func(transport.HTTPRequest) ledger.Answer{
+		func(q transport.HTTPRequest) ledger.Answer { return new(HTTP).Read(t.Context(), q) },
+		func(q transport.HTTPRequest) ledger.Answer { return new(HTTP).Send(t.Context(), q) },
 	} {
 		sent.Store(0)
-		a := ask(policy.HTTPRequest{Method: "GET", URL: s.URL, Limits: policy.Limits{Max: 1 << 20}})
+		a := ask(transport.HTTPRequest{Method: "GET", URL: s.URL, Limits: transport.Limits{Max: 1 << 20}})
 		time.Sleep(50 * time.Millisecond)
 		if !a.Truncated || len(a.Body) != 1<<20 || a.Err != nil || sent.Load() > 32<<20 {
 			t.Errorf("truncated=%v kept %d of %d sent, err %v", a.Truncated, len(a.Body), sent.Load(), a.Err)
@@ -91,16 +92,16 @@ func TestReadFollowsRedirectsOnItsHostOnly(t *testing.T) {
 	h := &HTTP{}
 	defer h.Close()
 	for path, want := range map[string]int{"/here": 200, "/away": 302, "/me": 302, "/round": 302} {
-		a := h.Read(t.Context(), policy.HTTPRequest{Method: "GET", URL: s.URL + path})
+		a := h.Read(t.Context(), transport.HTTPRequest{Method: "GET", URL: s.URL + path})
 		need.That(t, a.Status == want && a.Err == nil, "%s: %d %v, want %d", path, a.Status, a.Err, want)
 	}
 	need.That(t, !leaked.Load(), "a read followed a redirect to another host")
 }
 
 func TestErrorsDoNotShowSecretsOfTheAddress(t *testing.T) {
-	a := new(HTTP).Read(t.Context(), policy.HTTPRequest{Method: "GET", URL: "http://me:pass1234@127.0.0.1:1/x?token=tok1234"})
+	a := new(HTTP).Read(t.Context(), transport.HTTPRequest{Method: "GET", URL: "http://me:pass1234@127.0.0.1:1/x?token=tok1234"})
 	need.That(t, a.Err != nil && !strings.Contains(a.Err.Error(), "1234"), "%v", a.Err)
-	a = new(HTTP).Read(t.Context(), policy.HTTPRequest{Method: "GET", URL: "http://127.0.0.1/\x7f?token=tok1234"})
+	a = new(HTTP).Read(t.Context(), transport.HTTPRequest{Method: "GET", URL: "http://127.0.0.1/\x7f?token=tok1234"})
 	need.That(t, a.Err != nil && !strings.Contains(a.Err.Error(), "1234"), "%v", a.Err)
 }
 
@@ -116,7 +117,7 @@ func TestReadTimesOutInEveryPhase(t *testing.T) {
 	defer s.Close()
 	defer close(hang)
 	for _, path := range []string{"/head", "/body"} {
-		a := new(HTTP).Read(t.Context(), policy.HTTPRequest{Method: "GET", URL: s.URL + path, Limits: policy.Limits{Timeout: 100 * time.Millisecond}})
+		a := new(HTTP).Read(t.Context(), transport.HTTPRequest{Method: "GET", URL: s.URL + path, Limits: transport.Limits{Timeout: 100 * time.Millisecond}})
 		if a.Class != ledger.ClassTimeout {
 			t.Errorf("%s: class %q after %s: %v", path, a.Class, a.EndedAt.Sub(a.BeganAt), a.Err)
 		}
@@ -133,7 +134,7 @@ func TestAnswerThatUnpacksToTooMuchIsCutOff(t *testing.T) {
 		_, _ = w.Write(packed.Bytes())
 	}))
 	defer s.Close()
-	a := new(HTTP).Read(t.Context(), policy.HTTPRequest{Method: "GET", URL: s.URL, Limits: policy.Limits{Max: 256 << 10}})
+	a := new(HTTP).Read(t.Context(), transport.HTTPRequest{Method: "GET", URL: s.URL, Limits: transport.Limits{Max: 256 << 10}})
 	if !a.Truncated || len(a.Body) != 256<<10 || a.Err != nil || packed.Len() > 64<<10 {
 		t.Errorf("truncated=%v kept %d of %d packed, err %v", a.Truncated, len(a.Body), packed.Len(), a.Err)
 	}
@@ -168,7 +169,7 @@ func TestDripAndSilenceEndARead(t *testing.T) {
 	for _, path := range []string{"/drip", "/silent"} {
 		var a ledger.Answer
 		for wait := 100 * time.Millisecond; len(a.Body) < 3 && wait < time.Minute; wait *= 2 { // until something has come
-			a = new(HTTP).Read(t.Context(), policy.HTTPRequest{Method: "GET", URL: s.URL + path, Limits: policy.Limits{Timeout: wait}})
+			a = new(HTTP).Read(t.Context(), transport.HTTPRequest{Method: "GET", URL: s.URL + path, Limits: transport.Limits{Timeout: wait}})
 		}
 		need.That(t, a.Class == ledger.ClassTimeout && a.Truncated, "%s: class %q with %d bytes: %v", path, a.Class, len(a.Body), a.Err)
 	}
@@ -192,7 +193,7 @@ func TestReadOfASwitchedProtocolEnds(t *testing.T) {
 	h := &HTTP{}
 	answers := make(chan ledger.Answer, 1)
 	go func() {
-		answers <- h.Read(t.Context(), policy.HTTPRequest{Method: "GET", URL: s.URL, Limits: policy.Limits{Timeout: 200 * time.Millisecond}})
+		answers <- h.Read(t.Context(), transport.HTTPRequest{Method: "GET", URL: s.URL, Limits: transport.Limits{Timeout: 200 * time.Millisecond}})
 	}()
 	select {
 	case a := <-answers:

@@ -8,10 +8,11 @@ import (
 	"sync"
 	"time"
 
+	"indoubt/policy/transport"
+
 	"indoubt/ledger"
 	"indoubt/ledger/wire/mcpwire"
 	"indoubt/ledger/wire/transmit"
-	"indoubt/policy"
 )
 
 // MCP calls tools of MCP servers. It keeps one session for each server, so at
@@ -32,7 +33,7 @@ type MCP struct {
 // that is vouched for. Another one is refused, and nothing of the call is sent.
 // RPC is what the server answered, also where that is an error; a result that is
 // too long is left out, and the answer is Truncated.
-func (m *MCP) Read(ctx context.Context, q policy.MCPRequest) ledger.Answer {
+func (m *MCP) Read(ctx context.Context, q transport.MCPRequest) ledger.Answer {
 	return m.ask(ctx, q, false)
 }
 
@@ -40,11 +41,11 @@ func (m *MCP) Read(ctx context.Context, q policy.MCPRequest) ledger.Answer {
 // deadline. A server behind a URL gets a session of its own for it, because one
 // that has expired meanwhile would leave the call in doubt. Sent is false where
 // the server did not start or no byte of the call was written.
-func (m *MCP) Send(ctx context.Context, q policy.MCPRequest) ledger.Answer {
+func (m *MCP) Send(ctx context.Context, q transport.MCPRequest) ledger.Answer {
 	return m.ask(ctx, q, true)
 }
 
-func (m *MCP) ask(ctx context.Context, q policy.MCPRequest, write bool) ledger.Answer {
+func (m *MCP) ask(ctx context.Context, q transport.MCPRequest, write bool) ledger.Answer {
 	a := ledger.Answer{Via: "mcp", BeganAt: time.Now()}
 	ctx, cancel := context.WithDeadline(ctx, transmit.Ends(a.BeganAt, q.Timeout, q.Deadline))
 	defer cancel()
@@ -86,7 +87,7 @@ func (m *MCP) Close() {
 }
 
 // session is the server's session, which release gives back.
-func (m *MCP) session(ctx context.Context, q policy.MCPRequest) (*mcpSession, error) {
+func (m *MCP) session(ctx context.Context, q transport.MCPRequest) (*mcpSession, error) {
 	digest, err := json.Marshal([]any{q.Command, q.Dir, q.Env, q.URL, q.Header})
 	if err != nil {
 		return nil, err

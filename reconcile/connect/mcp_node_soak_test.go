@@ -11,8 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"indoubt/policy/transport"
+
 	"indoubt/ledger/need"
-	"indoubt/policy"
 )
 
 // nodeServer is the command of a server from npm, where the end-to-end tests
@@ -38,7 +39,7 @@ func nodeServer(t *testing.T, name string, args ...string) []string {
 
 func TestMCPMemoryServer(t *testing.T) {
 	m := newMCP(t)
-	q := policy.MCPRequest{Server: "memory", Command: nodeServer(t, "server-memory"), Env: []string{"MEMORY_FILE_PATH=" + filepath.Join(t.TempDir(), "memory.jsonl")}, Limits: policy.Limits{Timeout: 30 * time.Second}}
+	q := transport.MCPRequest{Server: "memory", Command: nodeServer(t, "server-memory"), Env: []string{"MEMORY_FILE_PATH=" + filepath.Join(t.TempDir(), "memory.jsonl")}, Limits: transport.Limits{Timeout: 30 * time.Second}}
 	search := func() string {
 		q.Tool, q.Arguments = "search_nodes", json.RawMessage(`{"query":"indoubt-T1"}`)
 		a := m.Read(t.Context(), q)
@@ -57,9 +58,9 @@ func TestMCPMemoryServer(t *testing.T) {
 func TestMCPFilesystemServer(t *testing.T) {
 	dir := need.Get(filepath.EvalSymlinks(t.TempDir()))(t)
 	m := newMCP(t)
-	q := policy.MCPRequest{Server: "files", Command: nodeServer(t, "server-filesystem", dir), Limits: policy.Limits{Timeout: 30 * time.Second}}
+	q := transport.MCPRequest{Server: "files", Command: nodeServer(t, "server-filesystem", dir), Limits: transport.Limits{Timeout: 30 * time.Second}}
 	path := filepath.Join(dir, "note.md")
-	call := func(tool string, args map[string]string) policy.MCPRequest {
+	call := func(tool string, args map[string]string) transport.MCPRequest {
 		q.Tool = tool
 		q.Arguments, _ = json.Marshal(args)
 		return q

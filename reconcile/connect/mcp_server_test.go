@@ -15,9 +15,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"indoubt/policy/transport"
 
-	"indoubt/policy"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // noteServer is a real MCP server: two tools that read, one that does not say
@@ -167,11 +167,11 @@ func serveFickleMCP(mode string) {
 }
 
 // child is a server that is the test binary, and what its processes said.
-func child(t *testing.T, mode string) (q policy.MCPRequest, processes func() (started, ended []string)) {
+func child(t *testing.T, mode string) (q transport.MCPRequest, processes func() (started, ended []string)) {
 	t.Helper()
 	log := filepath.Join(t.TempDir(), "log")
-	q = policy.MCPRequest{Server: mode, Command: []string{os.Args[0]}, Env: []string{"CONNECT_TEST_MCP=" + mode, "CONNECT_TEST_LOG=" + log},
-		Tool: "search", Arguments: json.RawMessage(`{"query":"t-1"}`), Limits: policy.Limits{Timeout: 20 * time.Second}}
+	q = transport.MCPRequest{Server: mode, Command: []string{os.Args[0]}, Env: []string{"CONNECT_TEST_MCP=" + mode, "CONNECT_TEST_LOG=" + log},
+		Tool: "search", Arguments: json.RawMessage(`{"query":"t-1"}`), Limits: transport.Limits{Timeout: 20 * time.Second}}
 	return q, func() (started, ended []string) {
 		b, _ := os.ReadFile(log)
 		for _, line := range strings.Fields(string(b)) {

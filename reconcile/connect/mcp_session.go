@@ -7,10 +7,11 @@ import (
 	"sync"
 	"time"
 
+	"indoubt/policy/transport"
+
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"indoubt/ledger/wire/mcpwire"
-	"indoubt/policy"
 )
 
 const (
@@ -29,7 +30,7 @@ const (
 type mcpServer struct {
 	digest [32]byte
 	idle   time.Duration
-	define policy.MCPRequest // how it is reached
+	define transport.MCPRequest // how it is reached
 
 	listFor time.Duration
 

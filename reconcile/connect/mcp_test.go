@@ -19,9 +19,10 @@ import (
 	"testing"
 	"time"
 
+	"indoubt/policy/transport"
+
 	"indoubt/ledger"
 	"indoubt/ledger/need"
-	"indoubt/policy"
 )
 
 func serveHTTP(t *testing.T, h http.Handler) string {
@@ -84,9 +85,9 @@ func TestMCPReadsGoThroughOneProcess(t *testing.T) {
 func TestMCPRefusesToolsThatMayWrite(t *testing.T) {
 	var calls atomic.Int64
 	stdio, _ := child(t, "sdk")
-	http := policy.MCPRequest{Server: "http", URL: overHTTP(t, &calls, false), Limits: policy.Limits{Timeout: 10 * time.Second}}
+	http := transport.MCPRequest{Server: "http", URL: overHTTP(t, &calls, false), Limits: transport.Limits{Timeout: 10 * time.Second}}
 	m := newMCP(t)
-	for _, q := range []policy.MCPRequest{stdio, http} {
+	for _, q := range []transport.MCPRequest{stdio, http} {
 		for _, tool := range []string{"unsaid", "write", "missing"} {
 			q.Tool = tool
 			a := m.Read(t.Context(), q)
@@ -103,7 +104,7 @@ func TestMCPOverHTTP(t *testing.T) {
 	for _, stateless := range []bool{false, true} {
 		var calls atomic.Int64
 		m := newMCP(t)
-		q := policy.MCPRequest{Server: "http", URL: overHTTP(t, &calls, stateless), Tool: "search", Arguments: json.RawMessage(`{"query":"t-1"}`), Limits: policy.Limits{Timeout: 10 * time.Second}}
+		q := transport.MCPRequest{Server: "http", URL: overHTTP(t, &calls, stateless), Tool: "search", Arguments: json.RawMessage(`{"query":"t-1"}`), Limits: transport.Limits{Timeout: 10 * time.Second}}
 		for range 3 {
 			a := m.Read(t.Context(), q)
 			need.That(t, a.Err == nil && a.RPC != nil && strings.Contains(string(a.RPC.Result), "9007199254740993"), "%v %+v", a.Err, a.RPC)
@@ -145,7 +146,7 @@ func TestMCPServerThatDoesNotStart(t *testing.T) {
 	need.That(t, a.Err != nil && !a.Sent && strings.Contains(a.Err.Error(), "no configuration"), "sent=%v %v", a.Sent, a.Err)
 	until(t, "all of it is gone", func() bool { started, ended := processes(); return len(started) == len(ended) })
 	q.Server, q.Command = "missing", []string{"/nowhere/server"}
-	for _, ask := range []func(context.Context, policy.MCPRequest) ledger.Answer{m.Read, m.Send} {
+	for _, ask := range []func(context.Context, transport.MCPRequest) ledger.Answer{m.Read, m.Send} {
 		a := ask(t.Context(), q)
 		need.That(t, a.Err != nil && !a.Sent, "%+v", a)
 	}
@@ -220,7 +221,7 @@ func TestI3_MCPSendIsOneCall(t *testing.T) {
 	for _, tc := range mcpSends {
 		t.Run(tc.name, func(t *testing.T) {
 			_ = os.Remove(file)
-			a := m.Read(t.Context(), policy.MCPRequest{Server: q.Server, Command: q.Command, Env: q.Env, Tool: "search", Arguments: q.Arguments})
+			a := m.Read(t.Context(), transport.MCPRequest{Server: q.Server, Command: q.Command, Env: q.Env, Tool: "search", Arguments: q.Arguments})
 			need.Must(t, a.Err == nil, "%v", a.Err)
 			r := q
 			r.Arguments, _ = json.Marshal(map[string]string{"file": file, "token": "t-1", "then": tc.then})
@@ -270,7 +271,7 @@ func TestI2_MCPSendOverHTTPThatIsCut(t *testing.T) {
 				_, _ = io.Copy(w, resp.Body)
 			}))
 			m := newMCP(t)
-			a := m.Send(t.Context(), policy.MCPRequest{Server: "relay", URL: relay, Tool: "write", Limits: policy.Limits{Timeout: 10 * time.Second}})
+			a := m.Send(t.Context(), transport.MCPRequest{Server: "relay", URL: relay, Tool: "write", Limits: transport.Limits{Timeout: 10 * time.Second}})
 			if !a.Sent || a.Err == nil || a.RPC != nil || a.Status != status || calls.Load() != 1 {
 				t.Errorf("sent=%v status=%d class=%q err=%v, %d calls", a.Sent, a.Status, a.Class, a.Err, calls.Load())
 			}

@@ -11,13 +11,14 @@ import (
 	"sync"
 	"time"
 
+	"indoubt/policy/transport"
+
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"indoubt/ledger"
 	"indoubt/ledger/wire/mcpwire"
 	"indoubt/ledger/wire/transmit"
-	"indoubt/policy"
 )
 
 const (
@@ -30,7 +31,7 @@ const (
 // once, says truly whether it did, and hands answers on as they came: the SDK
 // would round large numbers.
 type mcpTransport struct {
-	define  policy.MCPRequest
+	define  transport.MCPRequest
 	changed func() // the server's tools changed
 	conn    *mcpConn
 }
@@ -85,7 +86,7 @@ type mcpCall struct {
 type callKey struct{}
 
 // call calls a tool and reads its answer up to the bound.
-func (s *mcpSession) call(ctx context.Context, q policy.MCPRequest, a ledger.Answer, write bool) ledger.Answer {
+func (s *mcpSession) call(ctx context.Context, q transport.MCPRequest, a ledger.Answer, write bool) ledger.Answer {
 	c := &mcpCall{deadline: q.Deadline, write: write}
 	params := &mcp.CallToolParams{Name: q.Tool}
 	if len(q.Arguments) > 0 {

@@ -8,14 +8,15 @@ import (
 	"testing"
 	"time"
 
+	"indoubt/policy/transport"
+
 	"indoubt/ledger"
 	"indoubt/ledger/need"
-	"indoubt/policy"
 )
 
-func post(url string) policy.HTTPRequest {
-	return policy.HTTPRequest{Method: "POST", URL: url, Body: []byte(`{"amount":420}`),
-		Header: http.Header{"Idempotency-Key": {"k-1"}, "Content-Type": {"application/json"}}, Limits: policy.Limits{Timeout: 3 * time.Second}}
+func post(url string) transport.HTTPRequest {
+	return transport.HTTPRequest{Method: "POST", URL: url, Body: []byte(`{"amount":420}`),
+		Header: http.Header{"Idempotency-Key": {"k-1"}, "Content-Type": {"application/json"}}, Limits: transport.Limits{Timeout: 3 * time.Second}}
 }
 
 // newCutter applies each write, counts it, and cuts the connection.
@@ -47,7 +48,7 @@ func TestI3_AppliedAndCutBesideAKeptConnection(t *testing.T) {
 	h := &HTTP{}
 	defer h.Close()
 	for range 3 {
-		a := h.Read(t.Context(), policy.HTTPRequest{Method: "GET", URL: url})
+		a := h.Read(t.Context(), transport.HTTPRequest{Method: "GET", URL: url})
 		need.Must(t, a.Status == 200, "read: %+v", a)
 	}
 	a := h.Send(t.Context(), post(url))

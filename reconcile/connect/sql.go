@@ -15,13 +15,14 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"indoubt/policy/transport"
+
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
 	sqlite3 "modernc.org/sqlite"
 
 	"indoubt/ledger"
 	"indoubt/ledger/wire/transmit"
-	"indoubt/policy"
 )
 
 const (
@@ -50,7 +51,7 @@ type SQL struct {
 type database interface {
 	// read runs a query in a read-only transaction and reports whether what it saw
 	// may be old: "" where it is not.
-	read(ctx context.Context, q policy.SQLRequest, into *table) (stale string, err error)
+	read(ctx context.Context, q transport.SQLRequest, into *table) (stale string, err error)
 	close()
 }
 
@@ -59,7 +60,7 @@ type database interface {
 // Values become JSON: numbers with all their digits, moments as RFC 3339 (in UTC
 // where the database keeps no zone), bytes as text where they are UTF-8, else as
 // base64. An answer of a replica has HeaderStale.
-func (s *SQL) Read(ctx context.Context, q policy.SQLRequest) ledger.Answer {
+func (s *SQL) Read(ctx context.Context, q transport.SQLRequest) ledger.Answer {
 	a := ledger.Answer{Via: "sql", BeganAt: time.Now()}
 	ctx, cancel := context.WithDeadline(ctx, transmit.Ends(a.BeganAt, q.Timeout, time.Time{}))
 	defer cancel()
@@ -98,7 +99,7 @@ func (s *SQL) Close() {
 }
 
 // database is the pool of a request. One that no request names any more has no connections.
-func (s *SQL) database(q policy.SQLRequest) (db database, err error) {
+func (s *SQL) database(q transport.SQLRequest) (db database, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {

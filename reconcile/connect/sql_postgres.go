@@ -9,12 +9,13 @@ import (
 	"strings"
 	"time"
 
+	"indoubt/policy/transport"
+
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"indoubt/ledger"
-	"indoubt/policy"
 )
 
 // postgres talks to PostgreSQL in text, both ways: no driver guesses at types,
@@ -47,7 +48,7 @@ func openPostgres(dsn string) (database, error) {
 
 func (p *postgres) close() { p.pool.Close() }
 
-func (p *postgres) read(ctx context.Context, q policy.SQLRequest, into *table) (string, error) {
+func (p *postgres) read(ctx context.Context, q transport.SQLRequest, into *table) (string, error) {
 	pooled, err := p.pool.Acquire(ctx)
 	if err != nil {
 		return "", err
@@ -79,7 +80,7 @@ func (p *postgres) read(ctx context.Context, q policy.SQLRequest, into *table) (
 }
 
 // run runs the statement and takes its rows.
-func (p *postgres) run(ctx context.Context, conn *pgconn.PgConn, q policy.SQLRequest, into *table) error {
+func (p *postgres) run(ctx context.Context, conn *pgconn.PgConn, q transport.SQLRequest, into *table) error {
 	result := conn.ExecParams(ctx, q.Query, ledger.Each(q.Args, postgresText), nil, nil, nil)
 	if fields := result.FieldDescriptions(); len(fields) > 0 {
 		if err := into.columns(ledger.Each(fields, func(f pgconn.FieldDescription) string { return f.Name })); err != nil {

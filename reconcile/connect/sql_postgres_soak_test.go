@@ -9,10 +9,11 @@ import (
 	"testing"
 	"time"
 
+	"indoubt/policy/transport"
+
 	"indoubt/ledger"
 	"indoubt/ledger/need"
 	"indoubt/ledger/postgres/pgtest"
-	"indoubt/policy"
 )
 
 // postgresServer starts PostgreSQL where it is installed.
@@ -35,7 +36,7 @@ func startPostgres(t *testing.T, who account, bin, data string, port int) {
 	who.serve(t, func() error {
 		s := &SQL{}
 		defer s.Close()
-		return s.Read(t.Context(), policy.SQLRequest{Driver: "postgres", DSN: postgresDSN(port), Query: "SELECT 1 AS one", Limits: policy.Limits{Timeout: time.Second}}).Err
+		return s.Read(t.Context(), transport.SQLRequest{Driver: "postgres", DSN: postgresDSN(port), Query: "SELECT 1 AS one", Limits: transport.Limits{Timeout: time.Second}}).Err
 	}, filepath.Dir(data), filepath.Join(bin, "postgres"), "-D", data, "-p", fmt.Sprint(port), "-k", filepath.Dir(data),
 		"-h", "127.0.0.1", "-c", "fsync=off", "-c", "full_page_writes=off", "-c", "shared_buffers=16MB", "-c", "timezone=Asia/Kolkata")
 }
@@ -48,7 +49,7 @@ func TestPostgreSQL(t *testing.T) {
 	who, bin, data, port := postgresServer(t)
 	s := &SQL{}
 	defer s.Close()
-	q := policy.SQLRequest{Driver: "postgres", DSN: postgresDSN(port), Limits: policy.Limits{Timeout: 10 * time.Second}}
+	q := transport.SQLRequest{Driver: "postgres", DSN: postgresDSN(port), Limits: transport.Limits{Timeout: 10 * time.Second}}
 	must(t, s, q, `CREATE TABLE o (id bigint PRIMARY KEY, token text UNIQUE, amount numeric, at timestamptz, local timestamp, raw bytea,
 		doc jsonb, ok boolean, f float8, u uuid, list int[], d date)`)
 
@@ -145,7 +146,7 @@ func TestPostgreSQL(t *testing.T) {
 }
 
 // A standby that stands still shows the past. Its answer must say so.
-func testPostgresReplica(t *testing.T, s *SQL, q policy.SQLRequest, who account, bin, data string, port int) {
+func testPostgresReplica(t *testing.T, s *SQL, q transport.SQLRequest, who account, bin, data string, port int) {
 	copied, second := filepath.Join(filepath.Dir(data), "standby"), need.Get(pgtest.Port())(t)
 	who.run(t, filepath.Dir(data), filepath.Join(bin, "pg_basebackup"), "-D", copied, "-R", "-X", "stream", "-c", "fast", "--no-sync",
 		"-d", strings.TrimSuffix(q.DSN, "?sslmode=disable"))

@@ -14,8 +14,9 @@ import (
 	"testing"
 	"time"
 
+	"indoubt/policy/transport"
+
 	"indoubt/ledger/need"
-	"indoubt/policy"
 )
 
 // account is whom a database server of a test runs as: it refuses root. It
@@ -95,7 +96,7 @@ func (a account) serve(t *testing.T, ready func() error, dir, name string, args 
 	t.Fatalf("%s takes no connections: %v", name, err)
 }
 
-func must(t *testing.T, s *SQL, q policy.SQLRequest, query string) {
+func must(t *testing.T, s *SQL, q transport.SQLRequest, query string) {
 	t.Helper()
 	q.Query, q.Args = query, nil
 	db, err := s.database(q)
@@ -104,7 +105,7 @@ func must(t *testing.T, s *SQL, q policy.SQLRequest, query string) {
 	need.OK(t, err, query)
 }
 
-func rowsOf(t *testing.T, s *SQL, q policy.SQLRequest, query string) string {
+func rowsOf(t *testing.T, s *SQL, q transport.SQLRequest, query string) string {
 	t.Helper()
 	q.Query, q.Args = query, nil
 	a := s.Read(t.Context(), q)

@@ -9,9 +9,9 @@ import (
 	"path/filepath"
 	"time"
 
-	sqlite3 "modernc.org/sqlite"
+	"indoubt/policy/transport"
 
-	"indoubt/policy"
+	sqlite3 "modernc.org/sqlite"
 )
 
 // sqliteFile is a SQLite database. Every request opens the file anew: it may
@@ -57,7 +57,7 @@ func (f sqliteFile) connect(ctx context.Context, mode string, pragmas ...string)
 	return conn, done, nil
 }
 
-func (f sqliteFile) read(ctx context.Context, q policy.SQLRequest, into *table) (string, error) {
+func (f sqliteFile) read(ctx context.Context, q transport.SQLRequest, into *table) (string, error) {
 	conn, done, err := f.connect(ctx, "ro", "query_only(1)")
 	if err != nil {
 		return "", err

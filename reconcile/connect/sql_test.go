@@ -7,9 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"indoubt/policy/transport"
+
 	"indoubt/ledger"
 	"indoubt/ledger/need"
-	"indoubt/policy"
 )
 
 func sqliteWith(t *testing.T, statements ...string) (path string) {
@@ -31,7 +32,7 @@ func count(t *testing.T, path, query string) string {
 	t.Helper()
 	s := &SQL{}
 	defer s.Close()
-	a := s.Read(t.Context(), policy.SQLRequest{Driver: "sqlite", DSN: path, Query: query})
+	a := s.Read(t.Context(), transport.SQLRequest{Driver: "sqlite", DSN: path, Query: query})
 	need.OK(t, a.Err)
 	return string(a.Rows)
 }
@@ -41,7 +42,7 @@ func TestSQLiteReadGivesValuesAsJSON(t *testing.T) {
 		`INSERT INTO o VALUES (9007199254740993, 't<&1', 12, '2026-01-02 03:04:05.25', x'ff00fe', 1e300), (2, NULL, 1.5, NULL, x'6f6b', -0.25)`)
 	s := &SQL{}
 	defer s.Close()
-	q := policy.SQLRequest{Driver: "sqlite", DSN: path, Query: "SELECT * FROM o WHERE token = ? OR id = ? ORDER BY id DESC", Args: []any{"t<&1", int64(2)}}
+	q := transport.SQLRequest{Driver: "sqlite", DSN: path, Query: "SELECT * FROM o WHERE token = ? OR id = ? ORDER BY id DESC", Args: []any{"t<&1", int64(2)}}
 	a := s.Read(t.Context(), q)
 	want := `[{"id":9007199254740993,"token":"t<&1","amount":12,"at":"2026-01-02T03:04:05.25Z","raw":"/wD+","f":1e+300},` +
 		`{"id":2,"token":null,"amount":1.5,"at":null,"raw":"ok","f":-0.25}]`
@@ -62,12 +63,12 @@ func TestSQLiteReadChangesNothing(t *testing.T) {
 		"DELETE FROM o", "INSERT INTO o VALUES (2) RETURNING id", "WITH x AS (SELECT 1) INSERT INTO o SELECT 3",
 		"PRAGMA query_only = 0; DELETE FROM o",
 	} {
-		a := s.Read(t.Context(), policy.SQLRequest{Driver: "sqlite", DSN: path, Query: query})
+		a := s.Read(t.Context(), transport.SQLRequest{Driver: "sqlite", DSN: path, Query: query})
 		need.That(t, a.Err != nil, "%q was run: %s", query, a.Rows)
 	}
 	need.Equal(t, count(t, path, "SELECT count(*) AS n, ';' AS s /* ; */ FROM o;  -- ; done"), `[{"n":1,"s":";"}]`, "left")
 	missing := filepath.Join(t.TempDir(), "missing.db")
-	a := s.Read(t.Context(), policy.SQLRequest{Driver: "sqlite", DSN: missing, Query: "SELECT 1 AS one"})
+	a := s.Read(t.Context(), transport.SQLRequest{Driver: "sqlite", DSN: missing, Query: "SELECT 1 AS one"})
 	need.That(t, a.Err != nil, "a database that is not there gave an answer")
 	_, err := os.Stat(missing)
 	need.That(t, err != nil, "the read made the file")
@@ -77,27 +78,27 @@ func TestReadIsBounded(t *testing.T) {
 	path := sqliteWith(t, `CREATE TABLE o AS WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n+1 FROM c WHERE n < 1001) SELECT n, 'xxxxxxxxxx' AS s FROM c`)
 	s := &SQL{}
 	defer s.Close()
-	base := policy.SQLRequest{Driver: "sqlite", DSN: path, Query: "SELECT n FROM o ORDER BY n"}
+	base := transport.SQLRequest{Driver: "sqlite", DSN: path, Query: "SELECT n FROM o ORDER BY n"}
 	for name, tc := range map[string]struct {
-		change func(q *policy.SQLRequest)
+		change func(q *transport.SQLRequest)
 		check  func(a ledger.Answer) bool
 	}{
-		"exactly the limit": {func(q *policy.SQLRequest) { q.Query = "SELECT n FROM o WHERE n <= 1000 ORDER BY n" }, func(a ledger.Answer) bool {
+		"exactly the limit": {func(q *transport.SQLRequest) { q.Query = "SELECT n FROM o WHERE n <= 1000 ORDER BY n" }, func(a ledger.Answer) bool {
 			return !a.Truncated && a.Err == nil && strings.HasSuffix(string(a.Rows), `{"n":1000}]`)
 		}},
-		"one row too many": {func(*policy.SQLRequest) {}, func(a ledger.Answer) bool {
+		"one row too many": {func(*transport.SQLRequest) {}, func(a ledger.Answer) bool {
 			return a.Truncated && a.Err == nil && strings.HasSuffix(string(a.Rows), `{"n":1000}]`)
 		}},
-		"too long": {func(q *policy.SQLRequest) { q.Max = 100 }, func(a ledger.Answer) bool { return a.Truncated && a.Err == nil && len(a.Rows) <= 100 }},
-		"one huge value": {func(q *policy.SQLRequest) { q.Query = "SELECT zeroblob(200000000) AS b" },
+		"too long": {func(q *transport.SQLRequest) { q.Max = 100 }, func(a ledger.Answer) bool { return a.Truncated && a.Err == nil && len(a.Rows) <= 100 }},
+		"one huge value": {func(q *transport.SQLRequest) { q.Query = "SELECT zeroblob(200000000) AS b" },
 			func(a ledger.Answer) bool { return a.Truncated }},
-		"endless": {func(q *policy.SQLRequest) {
+		"endless": {func(q *transport.SQLRequest) {
 			q.Query, q.Timeout = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n+1 FROM c) SELECT max(n) AS n FROM c", 50*time.Millisecond
 		}, func(a ledger.Answer) bool {
 			return a.Class == ledger.ClassTimeout
 		}},
-		"two columns of one name": {func(q *policy.SQLRequest) { q.Query = "SELECT n, s AS n FROM o" }, func(a ledger.Answer) bool { return a.Err != nil }},
-		"unknown driver":          {func(q *policy.SQLRequest) { q.Driver = "oracle" }, func(a ledger.Answer) bool { return a.Err != nil && !a.Sent }},
+		"two columns of one name": {func(q *transport.SQLRequest) { q.Query = "SELECT n, s AS n FROM o" }, func(a ledger.Answer) bool { return a.Err != nil }},
+		"unknown driver":          {func(q *transport.SQLRequest) { q.Driver = "oracle" }, func(a ledger.Answer) bool { return a.Err != nil && !a.Sent }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			q := base
@@ -113,7 +114,7 @@ func TestSQLiteReadSeesTheFileThatIsThereNow(t *testing.T) {
 	restored := sqliteWith(t, `CREATE TABLE o (n)`, `INSERT INTO o VALUES (2)`, `PRAGMA wal_checkpoint(TRUNCATE)`)
 	s := &SQL{}
 	defer s.Close()
-	q := policy.SQLRequest{Driver: "sqlite", DSN: path, Query: "SELECT n FROM o"}
+	q := transport.SQLRequest{Driver: "sqlite", DSN: path, Query: "SELECT n FROM o"}
 	a := s.Read(t.Context(), q)
 	need.Must(t, string(a.Rows) == `[{"n":1}]`, "%s %v", a.Rows, a.Err)
 	for _, tail := range []string{"-wal", "-shm"} {
@@ -131,10 +132,10 @@ func TestSecretsOfADatabaseAreNotShown(t *testing.T) {
 		"postgres": {"postgres://me:hunter42@127.0.0.1:1/x?connect_timeout=1", "host=127.0.0.1 port=1 user=me password=hunter42", "postgres://me:hunter42@[::1", "host=x password='hunter42"},
 	} {
 		for _, dsn := range dsns {
-			a := s.Read(t.Context(), policy.SQLRequest{Driver: driver, DSN: dsn, Query: "SELECT 1", Limits: policy.Limits{Timeout: 2 * time.Second}})
+			a := s.Read(t.Context(), transport.SQLRequest{Driver: driver, DSN: dsn, Query: "SELECT 1", Limits: transport.Limits{Timeout: 2 * time.Second}})
 			need.That(t, a.Err != nil && !strings.Contains(a.Err.Error(), "hunter42"), "%s %s: %v", driver, dsn, a.Err)
 		}
 	}
-	_, err := (&SQL{closed: true}).database(policy.SQLRequest{})
+	_, err := (&SQL{closed: true}).database(transport.SQLRequest{})
 	need.That(t, err != nil, "a closed SQL opened a database")
 }

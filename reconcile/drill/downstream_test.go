@@ -15,10 +15,11 @@ import (
 	"testing"
 	"time"
 
+	"indoubt/policy/transport"
+
 	"indoubt/ledger"
 	"indoubt/ledger/ledgertest/faults"
 	"indoubt/ledger/need"
-	"indoubt/policy"
 	"indoubt/reconcile/connect"
 )
 
@@ -61,14 +62,14 @@ func send(t *testing.T, d *failing, path, key string, body fields) ledger.Answer
 	if key != "" {
 		header.Set("Idempotency-Key", key)
 	}
-	return new(connect.HTTP).Send(t.Context(), policy.HTTPRequest{
-		Method: http.MethodPost, URL: d.URL() + path, Header: header, Body: encode(body), Limits: policy.Limits{Timeout: answersWithin}})
+	return new(connect.HTTP).Send(t.Context(), transport.HTTPRequest{
+		Method: http.MethodPost, URL: d.URL() + path, Header: header, Body: encode(body), Limits: transport.Limits{Timeout: answersWithin}})
 }
 
 func list(t *testing.T, d *failing, path string, query url.Values) (fields, ledger.Answer) {
 	t.Helper()
-	a := new(connect.HTTP).Read(t.Context(), policy.HTTPRequest{Method: http.MethodGet, URL: d.URL() + path + "?" + query.Encode(),
-		Header: http.Header{"Authorization": {"Bearer shop"}}, Limits: policy.Limits{Timeout: answersWithin}})
+	a := new(connect.HTTP).Read(t.Context(), transport.HTTPRequest{Method: http.MethodGet, URL: d.URL() + path + "?" + query.Encode(),
+		Header: http.Header{"Authorization": {"Bearer shop"}}, Limits: transport.Limits{Timeout: answersWithin}})
 	var out fields
 	if a.Err == nil {
 		json.Unmarshal(a.Body, &out)
@@ -226,7 +227,7 @@ func TestFaultsOfLists(t *testing.T) {
 func TestAnotherAccountSeesNothing(t *testing.T) {
 	d := start(t, DownstreamOptions{})
 	send(t, d, "/v1/payment_intents", "", charge("tok"))
-	a := new(connect.HTTP).Read(t.Context(), policy.HTTPRequest{Method: http.MethodGet, URL: d.URL() + "/v1/payment_intents",
+	a := new(connect.HTTP).Read(t.Context(), transport.HTTPRequest{Method: http.MethodGet, URL: d.URL() + "/v1/payment_intents",
 		Header: http.Header{"Authorization": {"Bearer another"}}})
 	need.That(t, a.Status == 200 && bytes.Contains(a.Body, []byte(`"data":[]`)),
 		"another account sees %d %s", a.Status, a.Body)

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"indoubt/policy/transport"
+
 	"indoubt/ledger"
 	"indoubt/ledger/hostclock"
 	"indoubt/ledger/ledgertest"
@@ -250,8 +252,8 @@ func (u *truth) send(w *truthWish) {
 }
 
 func (u *truth) post(body []byte, as string) ledger.Answer {
-	return u.sender.Send(u.ctx, policy.HTTPRequest{Method: http.MethodPost, URL: u.down.URL() + "/v1/payouts", Body: body,
-		Header: http.Header{"Content-Type": {"application/json"}, "Authorization": {"Bearer " + as}}, Limits: policy.Limits{Timeout: 10 * time.Second}})
+	return u.sender.Send(u.ctx, transport.HTTPRequest{Method: http.MethodPost, URL: u.down.URL() + "/v1/payouts", Body: body,
+		Header: http.Header{"Content-Type": {"application/json"}, "Authorization": {"Bearer " + as}}, Limits: transport.Limits{Timeout: 10 * time.Second}})
 }
 
 // badList is what ails the downstream's lists during one look.

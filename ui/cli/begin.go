@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"indoubt/policy/transport"
+
 	"github.com/spf13/cobra"
 
 	"indoubt/ledger"
@@ -177,7 +179,7 @@ func recordingRules(inForce func() (*policy.Policy, int64)) record.Rules {
 		if of, http := strings.CutPrefix(name, "http."); ds == nil && http && !k.Known { // http.HOST.METHOD
 			ds = p.DownstreamAt(of[:max(0, strings.LastIndex(of, "."))])
 		}
-		ds = cmp.Or(ds, &policy.Downstream{})
+		ds = cmp.Or(ds, &transport.Downstream{})
 		return record.KindRule{
 			Downstream: ds.Name, Callers: ds.Callers, SameAccount: ds.SameAccount,
 			Policy: number, Looks: k.Looks,

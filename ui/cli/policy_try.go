@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"indoubt/policy/transport"
+
 	"github.com/spf13/cobra"
 
 	"indoubt/ledger"
@@ -92,7 +94,7 @@ func (c tryCommand) try(ctx context.Context, p *policy.Policy, kind *policy.Kind
 	}
 	var over reconcile.Connections
 	defer over.Close()
-	trial := kind.Try(ctx, rec, now, reconcile.MaxPages, func(_ int, request policy.Request, bad error) (ledger.Answer, error) {
+	trial := kind.Try(ctx, rec, now, reconcile.MaxPages, func(_ int, request transport.Request, bad error) (ledger.Answer, error) {
 		if bad != nil {
 			return ledger.Answer{}, bad
 		}
@@ -109,7 +111,7 @@ func (c tryCommand) try(ctx context.Context, p *policy.Policy, kind *policy.Kind
 
 func cannotAsk(err error) error {
 	f := &failure{Code: "bad_policy", Message: "the request cannot be made: " + err.Error(), cause: err}
-	if missing := (*policy.MissingSecretError)(nil); errors.As(err, &missing) && !missing.File {
+	if missing := (*transport.MissingSecretError)(nil); errors.As(err, &missing) && !missing.File {
 		f.Hint = "export " + missing.Name
 	}
 	return f

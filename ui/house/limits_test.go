@@ -40,7 +40,6 @@ var records = []string{
 var large = map[string]int{
 	"ledger.Record":      47,
 	"ledger/store.Store": 52,
-	"policy.decoder":     61,
 	"ui/cli.app":         87,
 	"ui/console.Root":    91,
 }

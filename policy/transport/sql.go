@@ -1,7 +1,9 @@
-package policy
+package transport
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -20,7 +22,7 @@ type sqlDatabase struct {
 
 // sqlRule is one statement as the driver reads it, and what is bound to its
 // placeholders. database is resolved once all fields are read.
-type sqlRule struct {
+type SQL struct {
 	at       file.Place
 	name     string // of the downstream; "": the kind's own
 	query    string
@@ -32,7 +34,7 @@ type sqlRule struct {
 var sqlDrivers = []string{"sqlite", "postgres"}
 
 // sqlDatabase reads `sql:` of a downstream.
-func (d decoder) sqlDatabase(ds *Downstream, n *file.Node) {
+func readDatabase(d *file.Decoder, ds *Downstream, n *file.Node) {
 	s := &sqlDatabase{}
 	known := file.Table{}
 	for _, driver := range sqlDrivers {
@@ -41,7 +43,7 @@ func (d decoder) sqlDatabase(ds *Downstream, n *file.Node) {
 				d.Fail(n.Place, fmt.Sprintf("a database is one thing, and this one is %s already", s.driver), "make two downstreams of it")
 				return
 			}
-			s.driver, s.dsn = driver, d.settled(n)
+			s.driver, s.dsn = driver, readSettled(d, n)
 			if n.Kind == file.Scalar && n.Text == "" {
 				d.Fail(n.Place, "is empty", sqlHint)
 			}
@@ -51,15 +53,15 @@ func (d decoder) sqlDatabase(ds *Downstream, n *file.Node) {
 		d.Fail(n.Place, "does not say which database", sqlHint)
 	}
 	ds.sql = s
-	d.is(ds, n, "sql")
+	ds.is(d, n, "sql")
 }
 
 const sqlHint = `sqlite: /var/lib/books.db or postgres: "${env.BOOKS_DSN}"; another database is read by a command`
 
 // statement reads `sql:` of a read.
-func (d decoder) statement(n *file.Node) *sqlRule {
+func readStatement(d *file.Decoder, n *file.Node) *SQL {
 	const hint = `query: "SELECT id FROM charges WHERE token = ?", args: ["${token}"]; postgres numbers them: $1, $2`
-	s := &sqlRule{at: n.Place}
+	s := &SQL{at: n.Place}
 	fine := d.Fields(n, file.Table{
 		"database": d.Text(&s.name),
 		"query": func(n *file.Node) {
@@ -78,8 +80,8 @@ func (d decoder) statement(n *file.Node) *sqlRule {
 	return s
 }
 
-// finishSQL checks a statement once its database is known.
-func (d decoder) finishSQL(s *sqlRule) {
+func (s *SQL) Attach(d *file.Decoder, known Reach) {
+	s.database = known.named(d, s.name, "database", "sql", s.at)
 	if s.query == "" || s.database == nil {
 		return
 	}
@@ -88,16 +90,16 @@ func (d decoder) finishSQL(s *sqlRule) {
 	}
 }
 
-func (s *sqlRule) questions() (out []*expr.Template) {
+func (s *SQL) Questions() (out []*expr.Template) {
 	for _, a := range s.args {
 		out = append(out, a.Templates()...)
 	}
 	return out
 }
 
-func (s *sqlRule) via() string { return "sql" }
+func (s *SQL) Via() string { return "sql" }
 
-func (s *sqlRule) beside() []*expr.Template {
+func (s *SQL) beside() []*expr.Template {
 	if s.database == nil { // the file is wrong
 		return nil
 	}
@@ -106,7 +108,7 @@ func (s *sqlRule) beside() []*expr.Template {
 
 // render leaves the statement as it is written: nothing computed is ever read as
 // SQL (I11).
-func (s *sqlRule) render(r *rendering) Request {
+func (s *SQL) render(r *Rendering) Request {
 	db := s.database.sql
 	out := &SQLRequest{Database: s.database.Name, Driver: db.driver, Query: strings.TrimSpace(s.query)}
 	out.DSN = r.At("database " + out.Database).Text(db.dsn)
@@ -151,13 +153,13 @@ func (s *SQLRequest) text() string {
 	return b.String()
 }
 
-func (s *SQLRequest) leaving() []string { return nil } // nothing is sent over it
+func (s *SQLRequest) Leaving() []string { return nil } // nothing is sent over it
 
 var beginsWith = lazyregexp.New(`^(?s:\s|--[^\n]*\n|/\*.*?\*/)*([A-Za-z]+)`)
 
 // refused is why a statement cannot be a read, "" where it may be. It does not parse
 // SQL: the database does, in a transaction that only reads.
-func (s *sqlRule) refused() (problem, hint string) {
+func (s *SQL) refused() (problem, hint string) {
 	first := ""
 	if m := beginsWith.FindStringSubmatch(s.query); m != nil {
 		first = strings.ToUpper(m[1])
@@ -171,4 +173,49 @@ func (s *sqlRule) refused() (problem, hint string) {
 		return "a read cannot begin with " + first, "a read is one SELECT, or WITH … SELECT"
 	}
 	return "", ""
+}
+
+// overSQL are the rules for rows.
+type overSQL struct{}
+
+func (overSQL) whole(*ledger.Answer) bool                    { return false } // nothing is written over it
+func (overSQL) succeeded(*ledger.Answer, bool) (bool, error) { return true, nil }
+func (overSQL) refusal(*ledger.Answer, bool) error           { return nil }
+
+func (overSQL) usable(a *ledger.Answer) error {
+	switch {
+	case a.Truncated:
+		return errCutRows
+	case a.Rows == nil:
+		return errNoRows
+	}
+	return nil
+}
+
+func (overSQL) document(*ledger.Answer) (any, error) {
+	return nil, errors.New("a database answers with `rows`")
+}
+
+var (
+	errCutRows = errors.New("more rows came than are kept")
+	errNoRows  = errors.New("no rows came back")
+)
+
+// rowsOf is `rows` of a database's answer.
+func rowsOf(a *ledger.Answer) (any, error) {
+	_, rowed := by(a).(overSQL)
+	switch {
+	case !rowed:
+		return nil, errors.New("an answer of this kind has no `rows`")
+	case a.Truncated:
+		return nil, errCutRows
+	case len(bytes.TrimSpace(a.Rows)) == 0:
+		return nil, errNoRows
+	}
+	doc, err := expr.Decode(a.Rows)
+	rows, ok := doc.([]any)
+	if err != nil || !ok {
+		return nil, fmt.Errorf("the rows cannot be read")
+	}
+	return rows, nil
 }

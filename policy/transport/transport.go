@@ -1,4 +1,10 @@
-package policy
+// Package transport knows how a downstream is asked, over HTTP, by a tool of MCP, by a statement or
+// by a command: what the file says of it, the request that is made of that, and by the rules of
+// each transport what came back. It sends nothing.
+//
+// It may import ledger (for operations and answers), redact, expr and file; no other room of the
+// policy.
+package transport
 
 import (
 	"crypto/sha256"
@@ -17,74 +23,63 @@ import (
 	"indoubt/policy/expr"
 )
 
-const defaultMaxBody = 4 << 20
+const DefaultMaxBody = 4 << 20
 
-// digestPrefix marks a digest that stands for a redacted value in what is
+// DigestPrefix marks a digest that stands for a redacted value in what is
 // recorded. Nothing may be sent or searched with it.
-const digestPrefix = "redacted:"
+const DigestPrefix = "redacted:"
 
-// way is how a request is made of templates.
-type way interface {
-	via() string                 // http, command, mcp or sql
-	questions() []*expr.Template // of what is asked
+// Way is how a request is made of templates.
+type Way interface {
+	Via() string                 // http, command, mcp or sql
+	Attach(*file.Decoder, Reach) // gives it what its downstream knows: address and headers, server or database
+	Questions() []*expr.Template // of what is asked
 	beside() []*expr.Template    // of what leads there or goes along: addresses, headers, a server
-	render(r *rendering) Request // errors are kept in r
+	render(r *Rendering) Request // errors are kept in r
 }
 
-func templates(w way) []*expr.Template { return slices.Concat(w.questions(), w.beside()) }
+func Templates(w Way) []*expr.Template { return slices.Concat(w.Questions(), w.beside()) }
 
-// render fills in the templates once: with secrets, or with their names to be shown.
-func (v *variables) render(w way, show bool) (Request, error) {
-	r := v.rendering(show)
-	return w.render(r), r.Err()
-}
-
-// twice renders as it is sent, and as it is shown to people.
-func (v *variables) twice(render func(show bool) (Request, error)) (Request, error) {
-	out, err := render(false)
+// Twice makes a request as it is sent, and as it is shown to people.
+func Twice(r Rendering, make func(*Rendering) (Request, error)) (Request, error) {
+	out, err := make(&r)
 	if err != nil {
 		return Request{}, err
 	}
-	shown, err := render(true)
+	r.Rendering = &expr.Rendering{Names: r.Names, Note: r.Note, Show: true}
+	shown, err := make(&r)
 	if err != nil {
 		return Request{}, err
 	}
-	o := v.rec.Operation
-	out.Secrets = v.secrets.Forms()
-	out.Shown = redact.Hide(shown.message().text(), o.Token, o.KeyToSend())
-	out.Digest, err = shown.digest()
+	out.Secrets = r.Secrets.Forms()
+	out.Shown = redact.Hide(shown.Message().text(), r.Operation.Token, r.Operation.KeyToSend())
+	out.Digest, err = shown.Sum()
 	return out, err
 }
 
-const waysHint = "http: { get: … }, command: [ … ], mcp: { tool: … } or sql: { query: … }"
+// Request is what a way asks with, whose first error ends it.
+func (r *Rendering) Request(w Way) (Request, error) { return w.render(r), r.Err() }
 
-// ways are the fields that say how to ask, of which one is said.
-func (d decoder) ways(out *way) file.Table {
-	one := func(read func(*file.Node) way) file.Reader {
-		return func(n *file.Node) {
+const WaysHint = "http: { get: … }, command: [ … ], mcp: { tool: … } or sql: { query: … }"
+
+// Ways are the fields that say how to ask, of which one is said.
+func Ways(d *file.Decoder, out *Way) file.Table {
+	table := file.Table{}
+	for name, read := range map[string]func(*file.Node) Way{
+		"http":    func(n *file.Node) Way { return readHTTP(d, n) },
+		"command": func(n *file.Node) Way { return readCommand(d, n) },
+		"mcp":     func(n *file.Node) Way { return readTool(d, n) },
+		"sql":     func(n *file.Node) Way { return readStatement(d, n) },
+	} {
+		table[name] = func(n *file.Node) {
 			if *out != nil {
-				d.Fail(n.Place, "`http`, `command`, `mcp` and `sql` exclude each other", waysHint)
+				d.Fail(n.Place, "`http`, `command`, `mcp` and `sql` exclude each other", WaysHint)
 				return
 			}
 			*out = read(n)
 		}
 	}
-	return file.Table{
-		"http":    one(func(n *file.Node) way { return d.http(n) }),
-		"command": one(func(n *file.Node) way { return d.command(n) }),
-		"mcp":     one(func(n *file.Node) way { return d.mcpCall(n) }),
-		"sql":     one(func(n *file.Node) way { return d.statement(n) }),
-	}
-}
-
-// answerRules reads `answer:`, what an answer to the write says.
-func (d decoder) answerRules(k *Kind, n *file.Node) {
-	d.Fields(n, file.Table{
-		"committed": d.Rule(&k.committed, expr.ForAnswer, expr.Bool),
-		"refused":   d.Rule(&k.refused, expr.ForAnswer, expr.Bool),
-		"already":   d.Rule(&k.already, expr.ForAnswer, expr.Bool),
-		"receipt":   d.Rule(&k.receipt, expr.ForAnswer, expr.Any),
-	})
+	return table
 }
 
 // Request is something to send: exactly one of its fields is set.
@@ -107,10 +102,10 @@ type Request struct {
 // message is the one of a Request's fields that is set.
 type message interface {
 	text() string      // as a person reads it
-	leaving() []string // the texts that reach the other side, without the encoding they travel in
+	Leaving() []string // the texts that reach the other side, without the encoding they travel in
 }
 
-func (r Request) message() message {
+func (r Request) Message() message {
 	switch {
 	case r.HTTP != nil:
 		return r.HTTP
@@ -123,7 +118,7 @@ func (r Request) message() message {
 }
 
 // digest is of all that would be sent, and where to.
-func (r Request) digest() (string, error) {
+func (r Request) Sum() (string, error) {
 	text, err := json.Marshal(r)
 	if err != nil {
 		return "", fmt.Errorf("digest of the request: %w", err)
@@ -187,100 +182,73 @@ type SQLRequest struct {
 	Limits
 }
 
-// Found is what one page of a read's answer shows.
-type Found struct {
-	// Effects are the candidates that are the operation's own by what the read
-	// recognises; all of them where it recognises nothing (ByNothing).
-	Effects  []Effect
-	Others   int       // candidates whose mark is another's
-	Unmarked int       // candidates without a mark
-	Marks    []string  // of Others, of the first and the last
-	Latest   time.Time // when the newest of Others and Unmarked was made, where that is told
-	Complete bool      // "none" is the whole truth of this page
-	Next     any       // cursor of the following page, nil at the last
-	Paged    bool      // the list has several pages
-	Valid    bool
-}
-
-// Effect is one candidate that may be the operation's effect.
-type Effect struct {
-	Receipt string
-	Same    bool            // it is what was asked for; otherwise it is different
-	Value   json.RawMessage // as the other side shows it; nil for a state
-	Answer  json.RawMessage // what the policy's `answer` makes of it; nil where it says nothing
-	Doubt   string          // why it settles nothing: it looks older, or is not finished; "" when it counts
-	Cause   ledger.Cause    // of the doubt
-}
-
-// rendering is one pass over the templates of a request.
-type rendering struct {
+// Rendering is one pass over the templates of a request for an operation.
+type Rendering struct {
 	*expr.Rendering
-	vars *variables
+	Operation ledger.Operation
+	KeyHeader string        // that has the operation's key; "" for none
+	Stdin     func() []byte // what a command without `stdin` is given
+	Secrets   *redact.Box   // that were put in
 }
 
-// rendering writes templates with the values of v; show writes secrets by their name.
-func (v *variables) rendering(show bool) *rendering {
-	return &rendering{Rendering: &expr.Rendering{Names: v.Names, Show: show, Note: v.secrets.Add}, vars: v}
-}
-
-func (r *rendering) headers(pairs []pair) http.Header {
+func (r *Rendering) headers(pairs []Pair) http.Header {
 	out := http.Header{}
 	for _, p := range pairs {
-		v := r.At("header " + p.name + " cannot be made").Text(p.value)
+		v := r.At("header " + p.Name + " cannot be made").Text(p.value)
 		if strings.ContainsFunc(v, func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f }) {
 			r.Fail(fmt.Errorf("the value has control characters"))
 		}
-		out[p.name] = []string{v}
+		out[p.Name] = []string{v}
 	}
 	return out
 }
 
 // environment is NAME=value of each.
-func (r *rendering) environment(pairs []pair) (out []string) {
+func (r *Rendering) environment(pairs []Pair) (out []string) {
 	for _, p := range pairs {
-		v := r.At("variable " + p.name).Text(p.value)
+		v := r.At("variable " + p.Name).Text(p.value)
 		if strings.ContainsRune(v, 0) {
-			r.At("").Fail(fmt.Errorf("variable %s has a zero byte", p.name))
+			r.At("").Fail(fmt.Errorf("variable %s has a zero byte", p.Name))
 		}
-		out = append(out, p.name+"="+v)
+		out = append(out, p.Name+"="+v)
 	}
 	return out
 }
 
 // keep notes the secrets in an address or a DSN.
-func (r *rendering) keep(text string) {
+func (r *Rendering) keep(text string) {
 	if !r.Show {
-		r.vars.secrets.Parts(text)
+		r.Secrets.Parts(text)
 	}
 }
 
 // base renders the address of a downstream. It may be shown, but for the secrets in it.
-func (r *rendering) base(t *expr.Template) string {
-	known := len(r.vars.secrets.Values)
+func (r *Rendering) base(t *expr.Template) string {
+	known := len(r.Secrets.Values)
 	base := r.At("address").Text(t)
-	r.vars.secrets.Values = r.vars.secrets.Values[:known]
-	r.vars.secrets.Parts(base)
+	r.Secrets.Values = r.Secrets.Values[:known]
+	r.Secrets.Parts(base)
 	return base
 }
 
-// pair is a header or an environment variable.
-type pair struct {
-	name  string
+// Pair is a header or an environment variable.
+type Pair struct {
+	Name  string
 	value *expr.Template
 }
 
-func values(pairs []pair) []*expr.Template {
-	return ledger.Each(pairs, func(p pair) *expr.Template { return p.value })
+func values(pairs []Pair) []*expr.Template {
+	return ledger.Each(pairs, func(p Pair) *expr.Template { return p.value })
 }
 
 // pairs reads a mapping of names to templates, in the file's order.
-func (d decoder) pairs(n *file.Node) (out []pair) {
+func readPairs(d *file.Decoder, n *file.Node) (out []Pair) {
 	if !d.Must(n, file.Mapping, "a mapping (name: value)", "") {
 		return nil
 	}
 	for _, e := range n.Entries {
 		if t := d.Template(e.Value, expr.ForRequest); t != nil {
-			out = append(out, pair{e.Name, t})
+			out = append(out, Pair{e.Name, t})
 		}
 	}
 	return out
