@@ -24,7 +24,8 @@ func (k *Kind) Advise(rec ledger.Record, now time.Time) Advice {
 	priced := by.appraise(rec)
 	a := by.adviseAt(priced, rec, now)
 	for _, at := range by.changeTimes(rec, now) {
-		if b := by.adviseAt(priced, rec, at); b.Verb != a.Verb || b.Basis != a.Basis || b.Reason != a.Reason || !b.ParkedUntil.Equal(a.ParkedUntil) {
+		b := by.adviseAt(priced, rec, at)
+		if b.Verb != a.Verb || b.Basis != a.Basis || b.Reason != a.Reason || !b.ParkedUntil.Equal(a.ParkedUntil) {
 			a.ChangesAt = at
 			break
 		}

@@ -54,7 +54,10 @@ func (s Sending) Request(digest transport.Digest) (transport.Request, error) {
 			return transport.Recorded(r, k.Downstream, digest)
 		})
 	case via == "command":
-		req, err := transport.Twice(vars.rendering(), func(r *transport.Rendering) (transport.Request, error) { return transport.RecordedCommand(r, digest) })
+		req, err := transport.Twice(vars.rendering(), func(r *transport.Rendering) (transport.Request,
+			error) {
+			return transport.RecordedCommand(r, digest)
+		})
 		req.Shown += "\nin your environment"
 		return req, err
 	case via == "mcp":

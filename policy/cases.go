@@ -45,7 +45,8 @@ func (k *Kind) RunTests(ctx context.Context, general GeneralRule) []TestResult {
 func (k *Kind) Rehearsal(input []byte, token string, ended time.Time) ledger.Record {
 	began := ended.Add(-time.Second)
 	attempt := ledger.Attempt{ID: "01900000-0000-7000-8000-000000000001", N: 1, KeyWorks: k.KeyWorks(), TokenSent: token != "",
-		StartedAt: began, EndedAt: ended, DeadlineAt: began.Add(k.Deadline), Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassTimeout}
+		StartedAt: began, EndedAt: ended, DeadlineAt: began.Add(k.Deadline), Outcome: ledger.OutcomeUncertain,
+		ErrorClass: ledger.ClassTimeout}
 	return ledger.Record{Found: true, Now: ended, Operation: ledger.Operation{
 		ID: "01900000-0000-7000-8000-000000000000", Kind: k.Name, Key: "k-test", Token: token, TokenSent: token != "", Input: input,
 		State: ledger.Uncertain, Doubted: true, ErrorClass: ledger.ClassTimeout, AttemptCount: 1,

@@ -1,8 +1,11 @@
 package policy
 
 import (
+	"math"
 	"slices"
 	"time"
+
+	"indoubt/policy/verdict"
 
 	"indoubt/policy/transport"
 
@@ -143,7 +146,8 @@ func (k *Kind) KeySafeUntil(rec ledger.Record) time.Time {
 	return k.rememberedUntil(rec)
 }
 
-// RepeatUntil is until when a repeat of a recorded request gets the answer that was lost; the zero time where the policy does not say that it would.
+// RepeatUntil is until when a repeat of a recorded request gets the answer that was
+// lost; the zero time where the policy does not say that it would.
 func (k *Kind) RepeatUntil(rec ledger.Record) time.Time {
 	if k.Downstream == nil || !k.Downstream.Replays || len(rec.Attempts) == 0 {
 		return time.Time{}
@@ -194,7 +198,8 @@ func (k *Kind) AllowedBasis(rec ledger.Record, now time.Time) (basis ledger.Basi
 		if until.Equal(ledger.Never) {
 			return ledger.BasisKeySafe, "it is safe to repeat, and no later operation has overtaken it", ledger.Never
 		}
-		return ledger.BasisKeySafe, "its key is remembered until " + until.Local().Format("Mon 2 Jan 15:04 MST") + ": a second send cannot act twice", until
+		why := "its key is remembered until " + until.Local().Format("Mon 2 Jan 15:04 MST") + ": a second send cannot act twice"
+		return ledger.BasisKeySafe, why, until
 	}
 	r, unseen := ledger.Unseen(rec.Reads, len(rec.Attempts))
 	if unseen && o.StateAt(now) == ledger.Uncertain && !o.PersonOnly && o.Conflict == ledger.NoConflict && !rec.ProofLost() {
@@ -224,11 +229,36 @@ func (k *Kind) riskBecause(rec ledger.Record, now time.Time) string {
 	until := k.KeySafeUntil(rec)
 	switch {
 	case rec.Operation.StateAt(now) == ledger.Failed && allProven(rec.Attempts) && rec.ProofLost():
-		return "the ledger lost its newest writes on " + rec.Gap.Local().Format("Mon 2 Jan 15:04 MST") + ", and may have lost an attempt of it"
+		at := rec.Gap.Local().Format("Mon 2 Jan 15:04 MST")
+		return "the ledger lost its newest writes on " + at + ", and may have lost an attempt of it"
 	case rec.Operation.StateAt(now) == ledger.Failed && rec.Operation.Actor != "" && !allProven(rec.Attempts):
 		return "there is no proof: that it did not land is what " + rec.Operation.Actor + " says"
 	case !until.IsZero():
 		return "it is not known whether it landed, and its key is no longer remembered"
 	}
 	return "it is not known whether it landed"
+}
+
+// Proof gathers what is known of one operation before a read is sent.
+func (k *Kind) Proof(rec ledger.Record) verdict.Proof {
+	o := rec.Operation
+	p := verdict.Proof{TokenKnown: tokenSent(rec), Redirected: slices.ContainsFunc(rec.Attempts, ledger.Attempt.Redirected),
+		Bounded: k.LandsWithin != nil && k.VisibleWithin != nil, Asked: k.Read.asks(k.Read.replaces())}
+	switch state := rec.State(); {
+	case state == ledger.Uncertain && o.PersonOnly:
+		p.SaidLanded = "it was said to have landed"
+	case state == ledger.Committed && o.ByAnswer:
+		p.SaidLanded = "its own answer said that it landed"
+	default:
+		p.Landed = state == ledger.Committed
+		// What a person or a read has settled may be contradicted (I9); only what is
+		// in doubt is settled, and not behind a person's back (I12).
+		rec.Operation.PersonOnly = false
+	}
+	// Where no check of this boot saw it over before, this one is the first.
+	rec.Reads = append(slices.Clip(rec.Reads), ledger.Read{Seen: rec.Steady, Over: math.MaxInt})
+	p.At, p.Provable = k.ProofAt(rec)
+	p.Ended, p.Consistent = latestEnd(k, rec), k.Read.consistent
+	p.Visible = k.VisibleUntil(rec)
+	return p
 }

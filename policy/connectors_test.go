@@ -191,7 +191,7 @@ func TestMCPAndSQLAnswers(t *testing.T) {
 			if err != nil {
 				got = err.Error()
 			} else {
-				got = verdict(p.Kind(c.kind), rec, c.answer)
+				got = verdictOf(p.Kind(c.kind), rec, c.answer)
 			}
 			need.That(t, strings.Contains(got, c.want) && !strings.Contains(got, "\n"), "got %q, want %q", got, c.want)
 		})

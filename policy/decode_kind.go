@@ -33,7 +33,8 @@ var notInDefaults = map[string]string{
 	"visible_for":    "what proves absence is said for each kind, never inherited",
 	"match":          "what a request is of is said for each kind",
 	"input":          "what a kind sees of a request is said for each kind",
-	"downstream":     "", "title": "", "target": "", "link": "", "key": "", "token": "", "read": "", "resend": "", "answer": "", "tests": "",
+	"downstream":     "", "title": "", "target": "", "link": "", "key": "", "token": "", "read": "", "resend": "", "answer": "",
+	"tests": "",
 }
 
 // kindFields reads the fields of `defaults` or of one kind into k.
@@ -86,7 +87,8 @@ func (d decoder) kindTable(k *Kind) file.Table {
 		"repeat":         d.Choice(&k.Repeat, "hold", "allow", "replay"),
 		"match":          func(n *file.Node) { d.matches(k, n) },
 		"tests": func(n *file.Node) {
-			d.Each(n, "a list of cases", "- { name: …, answer: { status: 200, body: … }, want: landed }", func(item *file.Node) { k.Tests = append(k.Tests, d.test(item)) })
+			d.Each(n, "a list of cases", "- { name: …, answer: { status: 200, body: … }, want: landed }",
+				func(item *file.Node) { k.Tests = append(k.Tests, d.test(item)) })
 		},
 	}
 }
@@ -156,7 +158,8 @@ func (d decoder) token(t *TokenRule, n *file.Node) {
 	}
 	d.Fields(n, file.Table{"into": inInput(&t.Into), "append": inInput(&t.Append)})
 	if n.Kind == file.Mapping && len(n.Entries) == 0 {
-		d.Fail(n.Place, "does not say where the token goes", "token: { into: metadata.indoubt }, token: { append: tags }, or token: argument")
+		d.Fail(n.Place, "does not say where the token goes",
+			"token: { into: metadata.indoubt }, token: { append: tags }, or token: argument")
 	}
 	if t.Into != "" && t.Append != "" {
 		d.Fail(n.Place, "`into` and `append` exclude each other", "leave out one of the two")

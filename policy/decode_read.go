@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"indoubt/policy/verdict"
+
 	"indoubt/policy/transport"
 
 	"indoubt/policy/file"
@@ -155,16 +157,20 @@ func (r *Read) contradicts() (message, hint string) {
 		message, hint string
 	}{
 		{r.state != nil && (r.list != nil || r.mark != nil || r.asked),
-			"`state` asks whether something is so, and `list` and `mark` which operation it belongs to: they exclude each other", "leave out one of the two"},
+			"`state` asks whether something is so, and `list` and `mark` which operation it belongs to: they exclude each other",
+			"leave out one of the two"},
 		{listed && r.list == nil,
-			"does not say what it finds", "list: body.data, and mark: it.metadata.indoubt where a candidate shows its token; or state: … for a kind that is safe to repeat"},
+			"does not say what it finds",
+			"list: body.data, and mark: it.metadata.indoubt where a candidate shows its token; " +
+				"or state: … for a kind that is safe to repeat"},
 		{r.markIs != nil && r.created == nil && !r.unique,
 			"others may have this `name`, too: nothing tells an older effect from the operation's own",
 			"say created: it.created_at, or unique: true where the other side refuses a second one"},
 		{r.unique && !r.named(),
 			"`unique` says that the other side refuses a second effect with the same `name`", "name: { it.invoice: \"${input.invoice}\" }"},
 		{r.asked && !r.asks(substitution{token: true}) && !r.operationOnStdin(),
-			"`mark: asked` means that the other side searched for the token, and the request does not hold it", "put ${token} into the request"},
+			"`mark: asked` means that the other side searched for the token, and the request does not hold it",
+			"put ${token} into the request"},
 	} {
 		if rule.broken {
 			return rule.message, rule.hint
@@ -177,19 +183,24 @@ func (r *Read) contradicts() (message, hint string) {
 func (d decoder) lintIdentity(k *Kind) {
 	r, at := k.Read, k.said("read").Below("read")
 	if r.usesToken() && !k.Token.Stated() {
-		d.Fail(at, "looks for the `token`, but the kind does not say where the token goes", "say token: { into: metadata.indoubt }, or `name:` for what is not the token")
+		d.Fail(at, "looks for the `token`, but the kind does not say where the token goes",
+			"say token: { into: metadata.indoubt }, or `name:` for what is not the token")
 	}
 	switch r.Identity() {
-	case ByState:
+	case verdict.ByState:
 		if !k.Effect.Safe() {
-			d.Fail(at.Below("state"), "it counts as landed whichever write made it so: that is right only for a kind that is safe to repeat", "say effect: safe, or `list` and `mark`")
+			d.Fail(at.Below("state"),
+				"it counts as landed whichever write made it so: that is right only for a kind that is safe to repeat",
+				"say effect: safe, or `list` and `mark`")
 		}
 		if r.replaces().nothing() {
-			d.Fail(at.Below("state"), "neither the request nor `state` holds anything of the operation: it says the same of every one", "name what is wanted: ${input.version}")
+			d.Fail(at.Below("state"), "neither the request nor `state` holds anything of the operation: it says the same of every one",
+				"name what is wanted: ${input.version}")
 		}
-	case ByNothing:
+	case verdict.ByNothing:
 		if k.Token.Stated() {
-			d.Warn(at, "does not show which operation an effect belongs to, so it settles nothing: what it finds is evidence for a person", "say mark: it.metadata.indoubt, where the token goes")
+			d.Warn(at, "does not show which operation an effect belongs to, so it settles nothing: what it finds is evidence for a person",
+				"say mark: it.metadata.indoubt, where the token goes")
 		}
 	}
 }

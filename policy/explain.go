@@ -5,12 +5,15 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"indoubt/policy/verdict"
 )
 
 // unsaid is what holds where neither the kind nor `defaults` says a field.
 var unsaid = [][2]string{
 	{"cost", "a guess: duplicate high, miss medium"}, {"deadline", "2m"}, {"escalate_after", "15m"},
-	{"lands_within", "not stated: no wait proves absence"}, {"visible_within", "not stated: no wait proves absence"}, {"visible_for", "for ever"},
+	{"lands_within", "not stated: no wait proves absence"}, {"visible_within", "not stated: no wait proves absence"},
+	{"visible_for", "for ever"},
 	{"effect", "GET reads, PUT and DELETE replace, else once"}, {"key", "the caller's, else all that is asked"}, {"token", "nowhere"},
 	{"read", "none: only a person can tell"}, {"resend", "by its pipeline"}, {"retry", "none"}, {"repeat", "hold"},
 }
@@ -45,7 +48,7 @@ func (p *Policy) Explain(kind string) string {
 	if k.Read != nil {
 		proves := "can prove both answers"
 		switch {
-		case k.Read.Identity() == ByNothing:
+		case k.Read.Identity() == verdict.ByNothing:
 			proves = "settles nothing"
 		case k.Read.complete == nil || k.LandsWithin == nil || k.VisibleWithin == nil || !k.Read.Proves():
 			proves = "can see it landed, never prove that it did not"

@@ -43,7 +43,8 @@ func (d decoder) lintRead(k *Kind) {
 		for _, in := range e.Inputs() {
 			for _, hidden := range k.Redact {
 				if in != "" && overlaps(in, hidden) {
-					d.Fail(at.At(e.Line, e.Column), fmt.Sprintf("reads input.%s, which `redact` keeps only as a digest", in), "search by the token")
+					d.Fail(at.At(e.Line, e.Column), fmt.Sprintf("reads input.%s, which `redact` keeps only as a digest", in),
+						"search by the token")
 				}
 			}
 		}
@@ -97,11 +98,13 @@ const mostOfName = 1900
 // lintKeys checks keys, and clocks and the machine beside them.
 func (d decoder) lintKeys(k *Kind) {
 	if k.Key.TTL > 0 && k.Key.TTL < k.Remembers {
-		d.Fail(k.said("key").Below("key").Below("ttl"), fmt.Sprintf("%s is shorter than the downstream remembers a key (%s)", ledger.Brief(k.Key.TTL), ledger.Brief(k.Remembers)),
+		d.Fail(k.said("key").Below("key").Below("ttl"), fmt.Sprintf("%s is shorter than the downstream remembers a key (%s)",
+			ledger.Brief(k.Key.TTL), ledger.Brief(k.Remembers)),
 			"a key that is given away too early would be answered with the old result")
 	}
 	if k.Remembers > 0 && k.LandsWithin == nil {
-		d.Warn(k.said("downstream"), "the downstream remembers keys, but without `lands_within` no repeat under a key counts as safe", "state lands_within")
+		d.Warn(k.said("downstream"), "the downstream remembers keys, but without `lands_within` no repeat under a key counts as safe",
+			"state lands_within")
 	}
 	if len(k.Key.From) > 0 && len(ledger.FieldsKey(Patterns(k.Match), k.Key.From, "")) > mostOfName {
 		d.Fail(k.said("match"), "with `key: { from }` these patterns and fields are part of each name, and too long for one",
@@ -123,7 +126,8 @@ func (d decoder) lintReplaces(k *Kind) {
 	case k.target == nil:
 		d.Fail(at, "without `target` no operation is later on the same one", "target: ${input.service}")
 	case k.Remembers > 0:
-		d.Fail(at, fmt.Sprintf("the downstream remembers keys for %s, and would answer a rollback with the old result", ledger.Brief(k.Remembers)), "say effect: safe, or use a downstream without `key:`")
+		d.Fail(at, fmt.Sprintf("the downstream remembers keys for %s, and would answer a rollback with the old result",
+			ledger.Brief(k.Remembers)), "say effect: safe, or use a downstream without `key:`")
 	}
 }
 
@@ -141,7 +145,9 @@ func (k *Kind) said(field string) file.Place {
 
 func (d decoder) lintClocks(k *Kind) {
 	if k.Downstream != nil && k.Downstream.Replays && (k.Remembers == 0 || k.LandsWithin == nil) {
-		d.Warn(k.said("downstream"), "`key.replays` never acts: it needs to be known how long a key is remembered, and how late an attempt can land", "state key.remembers and lands_within")
+		d.Warn(k.said("downstream"),
+			"`key.replays` never acts: it needs to be known how long a key is remembered, and how late an attempt can land",
+			"state key.remembers and lands_within")
 	}
 	if k.Remembers > 0 && k.LandsWithin != nil && k.Remembers <= k.Deadline+*k.LandsWithin+transport.Skew {
 		d.Warn(k.said("lands_within"), "the downstream forgets a key before an attempt could have ended, so no repeat counts as safe", "")

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"indoubt/policy/verdict"
+
 	"indoubt/policy/file"
 
 	"indoubt/ledger"
@@ -46,7 +48,7 @@ func FuzzParse(f *testing.F) {
 			p.Explain(name)
 			if k.Read != nil {
 				_, err := k.Read.NeverSent(rec)
-				need.Must(t, err != nil || k.Read.Identity() != ByNothing, "something identifies nothing")
+				need.Must(t, err != nil || k.Read.Identity() != verdict.ByNothing, "something identifies nothing")
 				k.Read.Recognises()
 				_, _ = k.Read.JudgePage(context.Background(), rec, nil, ledger.Answer{Via: "http", Status: 200, Body: []byte(`{}`)})
 			}

@@ -120,7 +120,7 @@ func TestI6_JudgeNeverTakesAnErrorForNone(t *testing.T) {
 				got = err.Error()
 				need.That(t, !f.Complete && !f.Valid && len(f.Effects) == 0, "an error with a finding %v", f)
 			} else {
-				got = verdict(p.Kind(c.kind), rec, c.answer)
+				got = verdictOf(p.Kind(c.kind), rec, c.answer)
 			}
 			need.That(t, strings.Contains(got, c.want) && (c.want != "" || err != nil), "got %q, want %q", got, c.want)
 			need.That(t, !strings.ContainsAny(got, "\n"), "not one sentence: %q", got)
@@ -128,8 +128,8 @@ func TestI6_JudgeNeverTakesAnErrorForNone(t *testing.T) {
 	}
 }
 
-// verdict is what one page shows: a word of testWants, or why it cannot be told.
-func verdict(k *Kind, rec ledger.Record, a ledger.Answer) string {
+// verdictOf is what one page shows: a word of testWants, or why it cannot be told.
+func verdictOf(k *Kind, rec ledger.Record, a ledger.Answer) string {
 	t := k.Try(context.Background(), rec, noon, 1, func(int, transport.Request, error) (ledger.Answer, error) { return a, nil })
 	if t.word == "cannot_tell" {
 		return t.Reason

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"indoubt/policy/verdict"
+
 	"indoubt/policy/transport"
 
 	"indoubt/ledger"
@@ -18,11 +20,12 @@ import (
 func (d decoder) lintFinds(k *Kind) {
 	r, at := k.Read, k.said("read").Below("read")
 	switch r.Identity() {
-	case ByNothing, ByState:
+	case verdict.ByNothing, verdict.ByState:
 		return
-	case ByToken:
+	case verdict.ByToken:
 		if field := freeText(r.mark); field != "" && r.markAs == nil {
-			d.Warn(at.Below("mark"), fmt.Sprintf("`%s` is free text, where a person can quote the token: that would count as landed", field),
+			d.Warn(at.Below("mark"), fmt.Sprintf("`%s` is free text, where a person can quote the token: that would count as landed",
+				field),
 				fmt.Sprintf(`say the form that only the write has: { it.%s: "<!-- ${token} -->" }`, field))
 		}
 	}
@@ -57,7 +60,7 @@ func (d decoder) lintNever(k *Kind) {
 	if r.complete != nil && (r.complete.Text == "false" || r.complete.Text == "status == 200") {
 		return
 	}
-	if r.Identity() == ByName {
+	if r.Identity() == verdict.ByName {
 		warn("looks for a name and not for the token, so finding nothing never proves that it did not land",
 			`mark: it.metadata.indoubt, where the token can travel; else complete: "false"`)
 	}
@@ -69,10 +72,12 @@ func (d decoder) lintNever(k *Kind) {
 			"use `op`, which is the same for every attempt")
 	}
 	if r.complete == nil {
-		warn("without `complete`, finding nothing never proves that nothing is there", "complete: \"true\" where one answer shows everything")
+		warn("without `complete`, finding nothing never proves that nothing is there",
+			"complete: \"true\" where one answer shows everything")
 	}
 	if k.LandsWithin == nil || k.VisibleWithin == nil {
-		warn(fmt.Sprintf("%s not stated, so no wait proves that it did not land", missingBounds(k)), "state them if the downstream promises them")
+		warn(fmt.Sprintf("%s not stated, so no wait proves that it did not land", missingBounds(k)),
+			"state them if the downstream promises them")
 	}
 	if k.VisibleFor == nil && slices.ContainsFunc(r.way.Questions(), selectsOpen) {
 		warn("asks only for what is open: what was closed since looks as if it never landed",
@@ -80,7 +85,8 @@ func (d decoder) lintNever(k *Kind) {
 	}
 	if h, http := r.way.(*transport.HTTP); http && !r.consistent && !r.asks(substitution{token: true}) &&
 		slices.ContainsFunc(h.Query.Templates(), func(t *expr.Template) bool { return t.Uses("input") }) {
-		warn("lists what has the same input, as of one customer: where none follows there, finding nothing never proves that it did not land",
+		warn("lists what has the same input, as of one customer: where none follows there, "+
+			"finding nothing never proves that it did not land",
 			`list by time: query: { "created[gte]": "${op.started}" }; or consistent: true where the downstream documents it`)
 	}
 }

@@ -67,7 +67,8 @@ func Default() *Policy {
 
 // blank is a policy with the built-in defaults only.
 func blank() *Policy {
-	p := &Policy{currency: "USD", words: maps.Clone(builtInWords), downstreams: map[string]*transport.Downstream{}, kinds: map[string]*Kind{}}
+	p := &Policy{currency: "USD", words: maps.Clone(builtInWords), downstreams: map[string]*transport.Downstream{},
+		kinds: map[string]*Kind{}}
 	p.defaults = &Kind{
 		Clocks: Clocks{Deadline: 2 * time.Minute, EscalateAfter: 15 * time.Minute},
 		Retry:  RetryRule{Max: 0, BackoffMin: time.Second, BackoffMax: time.Minute},

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"unicode"
 
+	"indoubt/policy/verdict"
+
 	"indoubt/policy/transport"
 
 	"indoubt/ledger"
@@ -25,14 +27,14 @@ type substitution struct {
 // replaces is everything that an own effect is recognised by.
 func (r *Read) replaces() substitution {
 	switch r.Identity() {
-	case ByToken, ByAsking:
+	case verdict.ByToken, verdict.ByAsking:
 		return substitution{token: true}
-	case ByName:
+	case verdict.ByName:
 		if r.markKey {
 			return substitution{key: true}
 		}
 		return usedBy(r.markIs.Expressions())
-	case ByState:
+	case verdict.ByState:
 		if out := usedBy([]*expr.Expression{r.state}); !out.nothing() {
 			return out
 		}
@@ -64,9 +66,9 @@ func (x substitution) nothing() bool { return !x.token && !x.key && len(x.inputs
 // or nothing in the answer shows which operation it belongs to.
 func (r *Read) NeedsNegativeControl(rec ledger.Record) bool {
 	switch r.Identity() {
-	case ByNothing:
+	case verdict.ByNothing:
 		return false
-	case ByAsking, ByState:
+	case verdict.ByAsking, verdict.ByState:
 		return true
 	}
 	return r.carries(r.replaces()) || negativeControl{r}.carriesUnnamed(rec)
@@ -178,7 +180,7 @@ func (r negativeControl) parts() (out []substitution) {
 	for _, path := range x.inputs {
 		out = append(out, substitution{inputs: []string{path}})
 	}
-	if r.Identity() == ByName && r.carries(x) { // what is not asked for cannot be echoed
+	if r.Identity() == verdict.ByName && r.carries(x) { // what is not asked for cannot be echoed
 		out = slices.DeleteFunc(out, func(part substitution) bool { return !r.carries(part) })
 	}
 	return out
@@ -225,7 +227,7 @@ func (r negativeControl) carriesUnnamed(rec ledger.Record) bool {
 
 // name is what tells the operation from others: the token, or its name.
 func (r negativeControl) name(rec ledger.Record) string {
-	if r.Identity() != ByName {
+	if r.Identity() != verdict.ByName {
 		return rec.Operation.Token
 	}
 	name, err := r.expected(rec)
@@ -238,7 +240,7 @@ func (r negativeControl) name(rec ledger.Record) string {
 // rename puts another name wherever the operation has its own in its key or input:
 // the token that a pipeline wrote into its input, a key that is an invoice's number.
 func (r negativeControl) rename(rec ledger.Record, was, now string) (ledger.Record, error) {
-	if r.Identity() == ByState || was == "" {
+	if r.Identity() == verdict.ByState || was == "" {
 		return rec, nil
 	}
 	other := func(v any) any {
@@ -247,7 +249,7 @@ func (r negativeControl) rename(rec ledger.Record, was, now string) (ledger.Reco
 		case err != nil:
 		case text == was:
 			return now
-		case r.Identity() != ByName && strings.Contains(text, was):
+		case r.Identity() != verdict.ByName && strings.Contains(text, was):
 			return strings.ReplaceAll(text, was, now)
 		}
 		return v

@@ -86,7 +86,8 @@ func (d decoder) notifier(e file.Entry) {
 			d.Texts(&n.On)(at)
 			for i, event := range n.On {
 				if !slices.Contains(NotifyEvents, event) {
-					d.Fail(at.Item(i), fmt.Sprintf("must be %s, but is %q", file.Either(NotifyEvents), event), ledger.Meant(event, NotifyEvents))
+					d.Fail(at.Item(i), fmt.Sprintf("must be %s, but is %q", file.Either(NotifyEvents), event),
+						ledger.Meant(event, NotifyEvents))
 				}
 			}
 		},

@@ -10,53 +10,45 @@ import (
 	"strings"
 	"time"
 
+	"indoubt/policy/verdict"
+
 	"indoubt/ledger"
 	"indoubt/ledger/wire/carry"
 	"indoubt/policy/expr"
 )
 
-// Identity is how a read recognises an operation's own effect. It is declared in the
-// policy and compared here; no expression decides it.
-type Identity int
-
-const (
-	ByNothing Identity = iota // the candidates are evidence for a person
-	ByToken                   // `mark` shows the operation's token
-	ByName                    // it has the operation's `name`
-	ByAsking                  // `mark: asked`: the other side searched for the token
-	ByState                   // `state` is true, whichever write made it so
-)
-
 // Identity is by what the read recognises an effect.
-func (r *Read) Identity() Identity {
+func (r *Read) Identity() verdict.Identity {
 	switch {
 	case r.state != nil:
-		return ByState
+		return verdict.ByState
 	case r.asked:
-		return ByAsking
+		return verdict.ByAsking
 	case r.named():
-		return ByName
+		return verdict.ByName
 	case r.mark != nil:
-		return ByToken
+		return verdict.ByToken
 	}
-	return ByNothing
+	return verdict.ByNothing
 }
 
 // Proves reports whether finding nothing can prove that nothing is there (I6):
 // only a read that looks for the token can.
-func (r *Read) Proves() bool { return r.Identity() == ByToken || r.Identity() == ByAsking }
+func (r *Read) Proves() bool {
+	return r.Identity() == verdict.ByToken || r.Identity() == verdict.ByAsking
+}
 
 // Recognises says in a few words by what the read recognises an effect.
 func (r *Read) Recognises() string {
 	by := "its token"
 	switch r.Identity() {
-	case ByState:
+	case verdict.ByState:
 		return "state: " + expr.Shorten(r.state.Text, 60) + ", whichever write made it so"
-	case ByAsking:
+	case verdict.ByAsking:
 		return "their search for its token"
-	case ByNothing:
+	case verdict.ByNothing:
 		return "nothing: what it finds is evidence for a person"
-	case ByName:
+	case verdict.ByName:
 		if by = "its key"; !r.markKey {
 			by = expr.Shorten(r.markIs.Text, 40)
 		}
@@ -104,7 +96,7 @@ func (k *Kind) SameSide(other *Kind) bool {
 // effects may show where this kind's are looked for.
 func (k *Kind) namedReads() (out []*Read) {
 	for _, other := range k.policy.order {
-		if other.Read != nil && other.Read.Identity() == ByName && k.SameSide(other) {
+		if other.Read != nil && other.Read.Identity() == verdict.ByName && k.SameSide(other) {
 			out = append(out, other.Read)
 		}
 	}
@@ -149,7 +141,7 @@ func (r *Read) owns(mark, expected string) bool {
 	switch {
 	case expected == "":
 		return false
-	case r.Identity() == ByName, mark == expected:
+	case r.Identity() == verdict.ByName, mark == expected:
 		return mark == expected
 	case r.markAs != nil:
 		return strings.Contains(mark, expected)
@@ -209,7 +201,8 @@ func (r *Read) older(ctx context.Context, one *variables) (string, error) {
 	case at.Add(unit).After(start):
 		return "", nil
 	}
-	return fmt.Sprintf("it looks older than the first attempt: created %s, sent %s", at.UTC().Format(time.RFC3339), start.UTC().Format(time.RFC3339)), nil
+	return fmt.Sprintf("it looks older than the first attempt: created %s, sent %s", at.UTC().Format(time.RFC3339),
+		start.UTC().Format(time.RFC3339)), nil
 }
 
 // candidates are what `list` shows on one page.
@@ -227,7 +220,7 @@ func (r *Read) candidates(ctx context.Context, vars *variables) ([]expr.Value, e
 
 // sort finds the operation's own effects among the candidates of one page. Where
 // nothing identifies them, all are evidence.
-func (r *Read) sort(ctx context.Context, vars *variables, f *Found) error {
+func (r *Read) sort(ctx context.Context, vars *variables, f *verdict.Found) error {
 	list, err := r.candidates(ctx, vars)
 	if err != nil {
 		return err
@@ -252,7 +245,7 @@ func (r *Read) sort(ctx context.Context, vars *variables, f *Found) error {
 					f.Unmarked++
 				}
 				if r.Proves() {
-					f.other(marks, r.made(ctx, one))
+					f.Other(marks, r.made(ctx, one))
 				}
 				continue
 			}
@@ -261,7 +254,7 @@ func (r *Read) sort(ctx context.Context, vars *variables, f *Found) error {
 		if err != nil {
 			return err
 		}
-		if !e.Same && r.Identity() == ByNothing {
+		if !e.Same && r.Identity() == verdict.ByNothing {
 			f.Others++
 			continue
 		}
@@ -272,12 +265,12 @@ func (r *Read) sort(ctx context.Context, vars *variables, f *Found) error {
 
 // effect is one candidate that may be the operation's: its receipt, whether it is what
 // was requested, and why it settles nothing, if it does not.
-func (r *Read) effect(ctx context.Context, it expr.Value, one *variables) (e Effect, err error) {
+func (r *Read) effect(ctx context.Context, it expr.Value, one *variables) (e verdict.Effect, err error) {
 	if e.Value, err = kept(it); err != nil {
-		return Effect{}, err
+		return verdict.Effect{}, err
 	}
 	e.Receipt, err = receiptOf(ctx, r.receipt, one)
-	if r.Identity() == ByNothing { // for a person: what cannot be told is left to them
+	if r.Identity() == verdict.ByNothing { // for a person: what cannot be told is left to them
 		same, err := r.same.Holds(ctx, one.Names)
 		e.Same = same || err != nil
 		return e, nil
@@ -306,7 +299,7 @@ func (r *Read) effect(ctx context.Context, it expr.Value, one *variables) (e Eff
 		}
 	}
 	if err != nil {
-		return Effect{}, err
+		return verdict.Effect{}, err
 	}
 	return e, nil
 }

@@ -163,7 +163,7 @@ func (p *Policy) DownstreamAt(host string) (at *transport.Downstream) {
 type Kind struct {
 	Name       string                // asked for
 	Downstream *transport.Downstream // nil when none
-	Effect     Acts                  // "read"; "once"; "safe" to repeat until a later operation on the same target; "replaces" what is there; "" when not stated
+	Effect     Acts
 
 	Entry
 	Clocks
@@ -220,7 +220,8 @@ type rules struct {
 	receipt   *expr.Expression // of an answer that committed
 }
 
-// Acts is what a write does to the other side: "read", "once", "safe", "replaces", and "" where nothing says.
+// Acts is what a write does to the other side: "read"; "once"; "safe" to repeat until a later
+// operation on the same target; "replaces" what is there; "" where nothing says.
 type Acts string
 
 // Access is "read" or "write", and "" where the policy does not say.

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"indoubt/policy/verdict"
+
 	"indoubt/policy/transport"
 
 	"indoubt/ledger"
@@ -67,8 +69,8 @@ func (r *Read) usesToken() bool { return r.Proves() || r.uses("token") }
 func (r *Read) newestOnly() bool { return r.uses("attempt") }
 
 func (r *Read) usesCursor() bool {
-	// A command gets it with its input.
-	return slices.ContainsFunc(r.requestExpressions(), func(e *expr.Expression) bool { return e.Uses("cursor") }) || r.operationOnStdin() && r.next != nil
+	asks := slices.ContainsFunc(r.requestExpressions(), func(e *expr.Expression) bool { return e.Uses("cursor") })
+	return asks || r.operationOnStdin() && r.next != nil // a command gets it with its input
 }
 
 func (r *Read) requestExpressions() (out []*expr.Expression) {
@@ -185,25 +187,25 @@ func holdsDigest(input any, path string) (holds bool) {
 // first. An error means that the answer cannot be judged; its text is the reason, one plain sentence.
 // It never stands for "none". The last of several pages is Complete only where the read is `stable`:
 // else the list may have shifted between them.
-func (r *Read) JudgePage(ctx context.Context, rec ledger.Record, cursor any, a ledger.Answer) (Found, error) {
+func (r *Read) JudgePage(ctx context.Context, rec ledger.Record, cursor any, a ledger.Answer) (verdict.Found, error) {
 	if err := transport.Usable(&a); err != nil {
-		return Found{}, err
+		return verdict.Found{}, err
 	}
 	if err := r.notRedacted(rec.Operation); err != nil {
-		return Found{}, err
+		return verdict.Found{}, err
 	}
 	ctx, cancel := expr.Bounded(ctx) // however many effects a page shows
 	defer cancel()
 	vars := r.kind.variables(rec).withAnswer(&a)
 	if err := r.isValid(ctx, vars); err != nil {
-		return Found{}, err
+		return verdict.Found{}, err
 	}
-	f := Found{Valid: true, Paged: cursor != nil}
+	f := verdict.Found{Valid: true, Paged: cursor != nil}
 	if r.state != nil {
 		return r.stateOf(ctx, vars, f)
 	}
 	if err := r.sort(ctx, vars, &f); err != nil {
-		return Found{}, err
+		return verdict.Found{}, err
 	}
 	// What was found is found; an error means only that it may not be all.
 	var err error
@@ -217,20 +219,20 @@ func (r *Read) JudgePage(ctx context.Context, rec ledger.Record, cursor any, a l
 		f.Paged = f.Paged || f.Next != nil
 	}
 	if err != nil && len(f.Effects) == 0 {
-		return Found{}, err
+		return verdict.Found{}, err
 	}
 	return f, nil
 }
 
 // stateOf is the answer to a read that asks whether something is so.
-func (r *Read) stateOf(ctx context.Context, vars *variables, f Found) (Found, error) {
+func (r *Read) stateOf(ctx context.Context, vars *variables, f verdict.Found) (verdict.Found, error) {
 	holds, err := r.state.Truth(ctx, vars.Names)
 	if err != nil {
-		return Found{}, err
+		return verdict.Found{}, err
 	}
 	f.Complete = true
 	if holds {
-		f.Effects = []Effect{{Same: true}}
+		f.Effects = []verdict.Effect{{Same: true}}
 	}
 	return f, nil
 }
@@ -277,7 +279,8 @@ func (k *Kind) Checkable(rec ledger.Record) (*Kind, error) {
 		return k, nil
 	}
 	err := k.NoCheck(rec)
-	if err == nil || transport.LackedHere(err) && rec.Pricing.Digest != "" && rec.Pricing.DecideAt.After(rec.Now) { // another process checks it
+	elsewhere := transport.LackedHere(err) && rec.Pricing.Digest != "" && rec.Pricing.DecideAt.After(rec.Now)
+	if err == nil || elsewhere {
 		return k, nil
 	}
 	blind := *k

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"indoubt/policy/verdict"
+
 	"indoubt/policy/transport"
 
 	"indoubt/ledger"
@@ -19,7 +21,7 @@ import (
 // side of this one; what is found assumes that the negative control holds and that no
 // other operation has the same name. Only the engine checks those.
 type Trial struct {
-	Found   Found
+	Found   verdict.Found
 	Verdict ledger.Verdict
 	Cause   ledger.Cause // why it cannot tell
 	Reason  string       // one sentence
@@ -45,9 +47,9 @@ func (k *Kind) Try(ctx context.Context, rec ledger.Record, now time.Time, most i
 	if k.Read == nil {
 		return Trial{Verdict: ledger.CannotTell, word: "cannot_tell", Cause: ledger.CauseNotAsked, Reason: "the kind has no read"}
 	}
-	f := Findings{Began: now, Ended: now}
+	f := verdict.Findings{Began: now, Ended: now}
 	t.pages(ctx, k, rec, most, ask, &f)
-	j := Judge(k.Read.Identity(), f, k.Proof(rec))
+	j := verdict.Judge(k.Read.Identity(), f, k.Proof(rec))
 	t.Verdict, t.Cause, t.Reason, t.word = j.Verdict, j.Cause, j.Reason, string(j.Verdict)
 	if j.Verdict == ledger.CannotTell {
 		if t.word = "cannot_tell"; j.Cause == ledger.CauseNone || j.Cause == ledger.CauseGone {
@@ -58,7 +60,7 @@ func (k *Kind) Try(ctx context.Context, rec ledger.Record, now time.Time, most i
 }
 
 // pages asks for one page after the other and judges them.
-func (t *Trial) pages(ctx context.Context, k *Kind, rec ledger.Record, most int, ask Asking, f *Findings) {
+func (t *Trial) pages(ctx context.Context, k *Kind, rec ledger.Record, most int, ask Asking, f *verdict.Findings) {
 	var cursor any
 	for page := 1; ; page++ {
 		request, err := k.Read.Request(rec, cursor)

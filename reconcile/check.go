@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"indoubt/policy/verdict"
+
 	"indoubt/ledger"
 	"indoubt/policy"
 )
@@ -64,7 +66,7 @@ func (e *reader) check(ctx context.Context, rec ledger.Record, c check) (result 
 // schedules the next.
 func (e *reader) conclude(ctx context.Context, k *policy.Kind, rec ledger.Record, digest string, f findings, c check) (ReadResult, error) {
 	p := e.proof(ctx, k, rec, digest, f, c.eager)
-	j := policy.Judge(k.Read.Identity(), f.Findings, p)
+	j := verdict.Judge(k.Read.Identity(), f.Findings, p)
 	effects := f.Effects
 	if j.Verdict.Tells() { // an effect that may be another's gives no receipt
 		effects = f.Sure()
@@ -110,18 +112,18 @@ func (e *reader) conclude(ctx context.Context, k *policy.Kind, rec ledger.Record
 
 // proof gathers what the verdict depends on beside the findings, with what is asked for
 // it of others. What is recorded for the operation already needs no control.
-func (e *reader) proof(ctx context.Context, k *policy.Kind, rec ledger.Record, digest string, f findings, eager bool) policy.Proof {
+func (e *reader) proof(ctx context.Context, k *policy.Kind, rec ledger.Record, digest string, f findings, eager bool) verdict.Proof {
 	p := k.Proof(asOf(rec, f.from))
 	p.Visible = k.VisibleUntil(asOf(rec, f.to))
 	p.Running = mayStillWrite(rec)
 	p.Stranger = func() string { return k.Downstream.Stranger(rec.Operation.Request, f.request.HTTP, e.digest(ctx)) }
-	p.Siblings = func() policy.Siblings {
+	p.Siblings = func() verdict.Siblings {
 		return siblingSearch{e, policy.Sighted{Kind: k, Record: rec}, f, digest, eager}.siblings(ctx)
 	}
 	if o := rec.Operation; rec.State() != ledger.Uncertain && known(o, f.Effects) {
 		return p
 	}
-	p.Shared = func(effects []policy.Effect) (ledger.Cause, string) { return e.shared(ctx, k, rec, effects) }
+	p.Shared = func(effects []verdict.Effect) (ledger.Cause, string) { return e.shared(ctx, k, rec, effects) }
 	p.Negative = func() (ledger.Cause, string) { return e.negative(ctx, k, rec, digest, f.from, eager) }
 	return p
 }

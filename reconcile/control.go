@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"indoubt/policy/verdict"
+
 	"indoubt/ledger"
 	"indoubt/ledger/lazyregexp"
 	"indoubt/policy"
@@ -91,7 +93,7 @@ func (e *reader) negative(ctx context.Context, k *policy.Kind, rec ledger.Record
 		return ledger.CauseUnchecked, unknown + err.Error()
 	}
 	since := e.moment().Steady.At - negativeHolds
-	if by := k.Read.Identity(); by == policy.ByAsking || by == policy.ByState {
+	if by := k.Read.Identity(); by == verdict.ByAsking || by == verdict.ByState {
 		since = began.Steady.At
 	}
 	for _, q := range questions {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"indoubt/policy/verdict"
+
 	"indoubt/policy/transport"
 
 	"indoubt/ledger"
@@ -90,7 +92,7 @@ func (ev *evidence) page(k *policy.Kind, req transport.Request, a ledger.Answer)
 }
 
 // effect adds one effect found.
-func (ev *evidence) effect(e policy.Effect) {
+func (ev *evidence) effect(e verdict.Effect) {
 	if len(ev.Effects) == maxEffects {
 		ev.More++
 		return
@@ -261,7 +263,7 @@ func (c *cleaner) secretly(holder, name string, member any) bool {
 // clip cuts a text between characters.
 func clip(s string, n int) string { return outcome.Clip(strings.ToValidUTF8(s, "\uFFFD"), n, false) }
 
-func receipts(effects []policy.Effect) []string {
+func receipts(effects []verdict.Effect) []string {
 	var out []string
 	for _, e := range effects {
 		if e.Receipt != "" {

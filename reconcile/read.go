@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"indoubt/policy/verdict"
+
 	"indoubt/policy/transport"
 
 	"indoubt/ledger"
@@ -27,7 +29,7 @@ const (
 
 // findings is what one read showed, with what is kept of it.
 type findings struct {
-	policy.Findings
+	verdict.Findings
 	from, to ledger.Moment // Began and Ended by both clocks
 	evidence evidence
 	request  transport.Request // for the first page
@@ -61,10 +63,10 @@ func (e *reader) read(ctx context.Context, k *policy.Kind, rec ledger.Record) fi
 }
 
 // page requests one page and judges it. stop ends the read: f.Trouble says why.
-func (e *reader) page(ctx context.Context, k *policy.Kind, rec ledger.Record, cursor any, begun func(), f *findings) (found policy.Found, stop bool) {
-	trouble := func(format string, args ...any) (policy.Found, bool) {
+func (e *reader) page(ctx context.Context, k *policy.Kind, rec ledger.Record, cursor any, begun func(), f *findings) (found verdict.Found, stop bool) {
+	trouble := func(format string, args ...any) (verdict.Found, bool) {
 		f.Trouble = clip(f.evidence.clean.text(fmt.Sprintf(format, args...)), maxReason) // the other side may have written some of it
-		return policy.Found{}, true
+		return verdict.Found{}, true
 	}
 	req, err := k.Read.Request(rec, cursor)
 	if err == nil {

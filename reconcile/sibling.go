@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"indoubt/policy/verdict"
+
 	"indoubt/ledger"
 	"indoubt/policy"
 )
@@ -30,7 +32,7 @@ type siblingSearch struct {
 
 // siblings are other operations that the check finds: in the very same answer, else by this
 // operation's own request with nothing but its token replaced.
-func (s siblingSearch) siblings(ctx context.Context) (out policy.Siblings) {
+func (s siblingSearch) siblings(ctx context.Context) (out verdict.Siblings) {
 	o := s.Record.Operation
 	tokens := policy.TokensIn(s.found.Marks)
 	tokens = append(tokens[:min(len(tokens), maxSiblings)], o.Token)
@@ -54,7 +56,7 @@ func (s siblingSearch) siblings(ctx context.Context) (out policy.Siblings) {
 }
 
 // enough reports whether no further sibling could change the verdict.
-func (s siblingSearch) enough(found policy.Siblings) bool {
+func (s siblingSearch) enough(found verdict.Siblings) bool {
 	return found.Older != "" && (found.Younger != "" || s.Consistent())
 }
 
@@ -79,7 +81,7 @@ func (s siblingSearch) sides(all []ledger.Sibling, own ledger.Sibling) (older, y
 }
 
 // name takes the first sibling of each side that fits and is shown.
-func (s siblingSearch) name(ctx context.Context, out *policy.Siblings, older, younger []ledger.Sibling, shown func(ledger.Record) bool) {
+func (s siblingSearch) name(ctx context.Context, out *verdict.Siblings, older, younger []ledger.Sibling, shown func(ledger.Record) bool) {
 	for _, side := range []struct {
 		of   []ledger.Sibling
 		name *string
@@ -117,7 +119,7 @@ func sentBy(rec ledger.Record, senders ...string) bool {
 }
 
 // ask makes the check for what is known to have landed, on each side where none was found.
-func (s siblingSearch) ask(ctx context.Context, out *policy.Siblings, own ledger.Sibling) {
+func (s siblingSearch) ask(ctx context.Context, out *verdict.Siblings, own ledger.Sibling) {
 	o := s.Record.Operation
 	for _, side := range []struct {
 		before time.Time
@@ -193,8 +195,8 @@ const (
 
 // shared says why what was found by a name may be another operation's effect:
 // another one that may have acted has the same mark.
-func (e *reader) shared(ctx context.Context, k *policy.Kind, rec ledger.Record, effects []policy.Effect) (ledger.Cause, string) {
-	if k.Read.Identity() != policy.ByName {
+func (e *reader) shared(ctx context.Context, k *policy.Kind, rec ledger.Record, effects []verdict.Effect) (ledger.Cause, string) {
+	if k.Read.Identity() != verdict.ByName {
 		return "", ""
 	}
 	name, err := k.Read.Name(rec.Operation)
@@ -246,16 +248,16 @@ func (e *reader) mark(ctx context.Context, many int) (more bool, err error) {
 }
 
 // known reports whether every effect found is already recorded for the operation.
-func known(o ledger.Operation, found []policy.Effect) bool {
-	return !slices.ContainsFunc(found, func(f policy.Effect) bool { return f.Receipt == "" || !slices.Contains(o.Receipts, f.Receipt) })
+func known(o ledger.Operation, found []verdict.Effect) bool {
+	return !slices.ContainsFunc(found, func(f verdict.Effect) bool { return f.Receipt == "" || !slices.Contains(o.Receipts, f.Receipt) })
 }
 
 // accountedFor reports whether every effect of an operation is known, by its own
 // answer and never in doubt, and none of them is among those found.
-func accountedFor(rec ledger.Record, found []policy.Effect) bool {
+func accountedFor(rec ledger.Record, found []verdict.Effect) bool {
 	o := rec.Operation
 	return o.State == ledger.Committed && o.ByAnswer && !o.Doubted && len(o.Receipts) > 0 && len(o.Receipts) >= o.Effects &&
-		!slices.ContainsFunc(found, func(f policy.Effect) bool { return f.Receipt == "" || slices.Contains(o.Receipts, f.Receipt) })
+		!slices.ContainsFunc(found, func(f verdict.Effect) bool { return f.Receipt == "" || slices.Contains(o.Receipts, f.Receipt) })
 }
 
 // neverActed reports whether every attempt is known to have had no effect.

@@ -15,7 +15,8 @@ import (
 )
 
 // arithmetic functions that take a number of one type beside one of another.
-var arithmetic = map[string]string{operators.Add: "add", operators.Subtract: "subtract", operators.Multiply: "multiply", operators.Divide: "divide"}
+var arithmetic = map[string]string{operators.Add: "add", operators.Subtract: "subtract",
+	operators.Multiply: "multiply", operators.Divide: "divide"}
 
 // mixedArithmetic declares overloads without bindings, which only the checker
 // needs; mixed computes them. (Overloads with bindings are refused beside

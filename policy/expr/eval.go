@@ -140,7 +140,8 @@ func (e *Expression) explain(ctx context.Context, names *Names, err error) error
 	text := err.Error()
 	key, missing := strings.CutPrefix(text, "no such key: ") // CEL's type of it is its own
 	switch {
-	case ctx.Err() != nil, errors.As(err, new(interpreter.EvalCancelledError)), errors.As(err, new(interpreter.InterruptError)), errors.Is(err, ErrStopped):
+	case ctx.Err() != nil, errors.As(err, new(interpreter.EvalCancelledError)), errors.As(err, new(interpreter.InterruptError)),
+		errors.Is(err, ErrStopped):
 		return e.About(ErrStopped)
 	case e.Secret():
 		return e.About(errors.New("it cannot be computed")) // CEL's words may quote the secret

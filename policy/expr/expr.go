@@ -61,7 +61,8 @@ var (
 	operationNames = []string{"input", "token", "key", "op", "attempt", "receipt"}
 
 	// AnswerNames are the names of an answer, whichever way it came.
-	AnswerNames = []string{"status", "body", "header", "link", "rows", "exit", "stdout", "stderr", "json", "content", "structured", "isError"}
+	AnswerNames = []string{"status", "body", "header", "link", "rows", "exit", "stdout", "stderr", "json", "content", "structured",
+		"isError"}
 )
 
 var scopeNames = map[Scope][]string{
@@ -121,7 +122,8 @@ func (s Scope) environment() *cel.Env { return environments[s]() }
 func declared(names []string) (options []cel.EnvOption) {
 	for _, name := range names {
 		if slices.Contains(calledNames, name) {
-			options = append(options, cel.Variable(lookupMark+name, cel.MapType(cel.StringType, cel.StringType)), cel.Macros(lookupMacro(name)))
+			options = append(options, cel.Variable(lookupMark+name, cel.MapType(cel.StringType, cel.StringType)),
+				cel.Macros(lookupMacro(name)))
 			continue
 		}
 		options = append(options, cel.Variable(name, nameTypes[name]))
@@ -229,7 +231,8 @@ func (e *Problem) Error() string { return e.Message }
 // scopeHints explain the narrow scopes of the fields that say which operation an effect
 // belongs to.
 var scopeHints = map[Scope]string{
-	ForList:  "`list` only says where the candidates are; `mark` says where each shows its mark, which is compared with the token; `name`, where each shows its name",
+	ForList: "`list` only says where the candidates are; `mark` says where each shows its mark, which is compared with the token; " +
+		"`name`, where each shows its name",
 	ForMark:  "this sees one candidate, `it`, and the answer; what it gives is compared with the token or the name, not here",
 	ForName:  "a name is made of `input` and `key`",
 	ForToken: "the form of a mark is text around ${token}",

@@ -28,7 +28,8 @@ func (e *Expression) inspect(checked *cel.Ast) (problem *Problem) {
 				problem = &Problem{Message: "a secret is named in the policy itself, not computed", Hint: `write env.NAME or file("/path")`}
 			}
 		case ast.CallKind:
-			if args := x.AsCall().Args(); x.AsCall().FunctionName() == operators.Divide && problem == nil && len(args) == 2 && isInt(args[0]) && isInt(args[1]) {
+			args, divides := x.AsCall().Args(), x.AsCall().FunctionName() == operators.Divide
+			if problem == nil && divides && len(args) == 2 && isInt(args[0]) && isInt(args[1]) {
 				at := native.SourceInfo().GetStartLocation(x.ID())
 				problem = &Problem{
 					Message: "whole numbers divide as whole numbers here: 7 / 2 is 3", Hint: "write 7.0 / 2",

@@ -30,7 +30,8 @@ const Plain = "plain"
 // before the others.
 var fields = map[string]expr.Type{
 	"each": expr.List, "headers": expr.Any, "skip": expr.Bool,
-	"id": expr.Any, "kind": expr.Any, "key": expr.Any, "scope": expr.Any, "source": expr.Any, "run": expr.Any, "at": expr.Any, "input": expr.Any,
+	"id": expr.Any, "kind": expr.Any, "key": expr.Any, "scope": expr.Any, "source": expr.Any, "run": expr.Any, "at": expr.Any,
+	"input": expr.Any,
 	"error": expr.Any, "proof": expr.Any, "token": expr.Any, "key_sent": expr.Bool,
 }
 
@@ -59,7 +60,8 @@ func Load(name string, over []string) (*Mapping, error) {
 	text, err := files.ReadFile(name + ".yaml")
 	if err != nil {
 		if text, err = os.ReadFile(name); err != nil {
-			return nil, &Error{fmt.Sprintf("there is no mapping %q, and no such file", name), "there is: " + strings.Join(Names(), ", ") + "; your own: --from FILE"}
+			return nil, &Error{fmt.Sprintf("there is no mapping %q, and no such file", name),
+				"there is: " + strings.Join(Names(), ", ") + "; your own: --from FILE"}
 		}
 	}
 	said := map[string]string{"name": strings.TrimSuffix(filepath.Base(name), filepath.Ext(name))}

@@ -54,8 +54,11 @@ func (m *Mapping) Read(ctx context.Context, row Row) (op Operation, skip bool, e
 	if r.truth("skip") {
 		return op, true, nil
 	}
-	op = Operation{Kind: r.text("kind", maxName), Key: r.text("key", maxKey), Scope: r.text("scope", maxName), Source: r.text("source", maxName),
-		Run: r.text("run", maxName), At: r.at(), Proof: ledger.Proof(r.text("proof", maxName)), Token: r.text("token", maxName), KeySent: r.truth("key_sent")}
+	op = Operation{
+		Kind: r.text("kind", maxName), Key: r.text("key", maxKey), Scope: r.text("scope", maxName),
+		Source: r.text("source", maxName), Run: r.text("run", maxName), At: r.at(),
+		Proof: ledger.Proof(r.text("proof", maxName)), Token: r.text("token", maxName), KeySent: r.truth("key_sent"),
+	}
 	if data := r.data("input"); data != nil {
 		if op.Input = ledger.EncodeJSON(data); len(op.Input) > maxInput {
 			r.fail("input", "JSON of 16 MiB at most was expected", "map a reference to it instead")
@@ -87,11 +90,13 @@ func (op Operation) check() error {
 	case op.Kind == "":
 		return &Error{"kind: a name was expected, and the row has none", `say what it is: --map kind='"mail.send"'`}
 	case !policy.NamesKind(op.Kind):
-		return &Error{fmt.Sprintf("kind: a policy cannot name `%s`", op.Kind), "letters, digits and _ . / : @ - make a kind: --map kind=EXPRESSION"}
+		return &Error{fmt.Sprintf("kind: a policy cannot name `%s`", op.Kind),
+			"letters, digits and _ . / : @ - make a kind: --map kind=EXPRESSION"}
 	case op.Proof != "" && !op.Proof.OfAttempt():
 		return &Error{fmt.Sprintf("proof: never_sent or refused was expected, not `%s`", op.Proof), "without a proof it is in doubt"}
 	case op.Token != "" && !ledger.HasWord(string(op.Input), op.Token):
-		return &Error{fmt.Sprintf("token: `%s` is not in the input", op.Token), "a check looks for what was inside the write; without it, leave `token` out"}
+		return &Error{fmt.Sprintf("token: `%s` is not in the input", op.Token),
+			"a check looks for what was inside the write; without it, leave `token` out"}
 	}
 	return nil
 }
@@ -111,7 +116,8 @@ func (r *reading) data(field string) (data any) {
 		data, err = v.Data()
 	}
 	if err != nil && (!expr.Lacks(err) || field == "kind" || field == "skip" || field == "input") {
-		r.fail(field, strings.Replace(err.Error(), "no such overload", "a value of the row has another type than this expects", 1), `where a row may lack it: has(row.x) ? row.x : ""`)
+		r.fail(field, strings.Replace(err.Error(), "no such overload", "a value of the row has another type than this expects", 1),
+			`where a row may lack it: has(row.x) ? row.x : ""`)
 	}
 	return data
 }
@@ -153,7 +159,8 @@ func (r *reading) at() time.Time {
 	}
 	at, _, err := expr.NewValue(data).Moment()
 	if err != nil || at.Before(AnyTime) {
-		r.fail("at", fmt.Sprintf("seconds, milliseconds or RFC 3339 with a zone was expected, after 2000, not %.60v", data), "the earliest time at which it may have been sent: --map at=EXPRESSION, or at=null")
+		r.fail("at", fmt.Sprintf("seconds, milliseconds or RFC 3339 with a zone was expected, after 2000, not %.60v", data),
+			"the earliest time at which it may have been sent: --map at=EXPRESSION, or at=null")
 	}
 	return at.UTC().Truncate(time.Millisecond)
 }

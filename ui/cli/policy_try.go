@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"indoubt/policy/verdict"
+
 	"indoubt/policy/transport"
 
 	"github.com/spf13/cobra"
@@ -217,7 +219,7 @@ func (t *trialJSON) judge(read *policy.Read, rec ledger.Record, trial policy.Tri
 	f := trial.Found
 	t.Verdict, t.Problem = trial.Verdict, text(trial.Reason)
 	t.Valid, t.Complete, t.Next = f.Valid, f.Complete, f.Next != nil
-	t.Found = each(f.Effects, func(e policy.Effect) effectJSON { return effectJSON{e.Receipt, e.Same} })
+	t.Found = each(f.Effects, func(e verdict.Effect) effectJSON { return effectJSON{e.Receipt, e.Same} })
 	switch {
 	case t.Verdict == ledger.NotThere:
 		t.Problem = text("none found, which proves it only where the same check finds another operation before it and one after it")

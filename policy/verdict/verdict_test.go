@@ -1,4 +1,4 @@
-package policy
+package verdict
 
 import (
 	"strings"
@@ -12,6 +12,8 @@ import (
 )
 
 var (
+	noon = time.Date(2026, 7, 14, 12, 0, 0, 0, time.UTC)
+
 	identities = []Identity{ByNothing, ByToken, ByName, ByAsking, ByState}
 
 	mine    = Effect{Receipt: "r1", Same: true}

@@ -1,14 +1,30 @@
-package policy
+// Package verdict grades what a check found: landed, twice, different, not there, not seen, or why
+// it cannot be told. It is pure: what was found and what is known are given, and nothing is asked
+// but by the functions of a Proof.
+//
+// It may import ledger, for the words.
+package verdict
 
 import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
 	"indoubt/ledger"
+)
+
+// Identity is how a read recognises an operation's own effect. It is declared in the
+// policy and compared here; no expression decides it.
+type Identity int
+
+const (
+	ByNothing Identity = iota // the candidates are evidence for a person
+	ByToken                   // `mark` shows the operation's token
+	ByName                    // it has the operation's `name`
+	ByAsking                  // `mark: asked`: the other side searched for the token
+	ByState                   // `state` is true, whichever write made it so
 )
 
 // Found is what one page of a read's answer shows.
@@ -173,9 +189,11 @@ func unidentified(f Findings) Judgement {
 	case n == 0:
 		return cannotTell(ledger.CauseNone, "none found, but this check does not show which operation an effect belongs to")
 	case n == 1:
-		return cannotTell(ledger.CauseUnidentified, "found %s, which may be it: this check does not show which operation it belongs to", Listed(f.Effects))
+		return cannotTell(ledger.CauseUnidentified, "found %s, which may be it: this check does not show which operation it belongs to",
+			Listed(f.Effects))
 	default:
-		return cannotTell(ledger.CauseUnidentified, "found %d that may be it: this check does not show which operation they belong to: %s", n, Listed(f.Effects))
+		return cannotTell(ledger.CauseUnidentified, "found %d that may be it: this check does not show which operation they belong to: %s",
+			n, Listed(f.Effects))
 	}
 }
 
@@ -204,7 +222,8 @@ func nothingFound(by Identity, f Findings, p Proof) Judgement {
 	case p.Redirected:
 		return no("but it was redirected: its sender may have followed that past the record")
 	case p.Asked && f.Others+f.Unmarked > 0:
-		return cannotTell(ledger.CauseIncomplete, "asked for its mark, the other side shows what has another (%d): it does not search for that, and may not show everything", f.Others+f.Unmarked)
+		return cannotTell(ledger.CauseIncomplete, "asked for its mark, the other side shows what has another (%d): "+
+			"it does not search for that, and may not show everything", f.Others+f.Unmarked)
 	case by == ByName:
 		return no("but this check looks for a name and not for the token, so it may have overlooked it")
 	case !p.TokenKnown:
@@ -268,29 +287,6 @@ func (p Proof) notThere(seen string) Judgement {
 }
 
 func onTheWall(at time.Time) string { return at.Local().Format("2006-01-02 15:04:05 MST") }
-
-// Proof gathers what is known of one operation before a read is sent.
-func (k *Kind) Proof(rec ledger.Record) Proof {
-	o := rec.Operation
-	p := Proof{TokenKnown: tokenSent(rec), Redirected: slices.ContainsFunc(rec.Attempts, ledger.Attempt.Redirected), Bounded: k.LandsWithin != nil && k.VisibleWithin != nil, Asked: k.Read.asks(k.Read.replaces())}
-	switch state := rec.State(); {
-	case state == ledger.Uncertain && o.PersonOnly:
-		p.SaidLanded = "it was said to have landed"
-	case state == ledger.Committed && o.ByAnswer:
-		p.SaidLanded = "its own answer said that it landed"
-	default:
-		p.Landed = state == ledger.Committed
-		// What a person or a read has settled may be contradicted (I9); only what is
-		// in doubt is settled, and not behind a person's back (I12).
-		rec.Operation.PersonOnly = false
-	}
-	// Where no check of this boot saw it over before, this one is the first.
-	rec.Reads = append(slices.Clip(rec.Reads), ledger.Read{Seen: rec.Steady, Over: math.MaxInt})
-	p.At, p.Provable = k.ProofAt(rec)
-	p.Ended, p.Consistent = latestEnd(k, rec), k.Read.consistent
-	p.Visible = k.VisibleUntil(rec)
-	return p
-}
 
 // Listed names effects by their receipts.
 func Listed(effects []Effect) string {
