@@ -124,3 +124,6 @@ func Brief(d time.Duration) string {
 	}
 	return fmt.Sprintf("%dd", int(d/(24*time.Hour)))
 }
+
+// Skew is how far the clocks of a host and of a downstream may disagree.
+const Skew = time.Second

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"indoubt/policy/advice"
+
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
@@ -85,58 +87,58 @@ func TestAdviceIsTheFirstThatApplies(t *testing.T) {
 		reason  string
 		changes time.Time
 	}{
-		{"conflict before all", change(proven1(doubt("proof")), func(r *ledger.Record) { r.Operation.Conflict = ledger.ConflictTwice }), noon, AdviseLook, "", "happened twice", time.Time{}},
+		{"conflict before all", change(proven1(doubt("proof")), func(r *ledger.Record) { r.Operation.Conflict = ledger.ConflictTwice }), noon, advice.Look, "", "happened twice", time.Time{}},
 		{"in flight", change(doubt("proof"), func(r *ledger.Record) {
 			r.Operation.State, r.Operation.DeadlineAt, r.Operation.EndedAt = ledger.Pending, minutes(1), time.Time{}
 			r.Attempts[0].EndedAt, r.Attempts[0].DeadlineAt, r.Attempts[0].Outcome = time.Time{}, minutes(1), ""
-		}), noon, AdviseWait, "", "in flight", minutes(1).Add(time.Millisecond)},
+		}), noon, advice.Wait, "", "in flight", minutes(1).Add(time.Millisecond)},
 		{"in flight without a check", change(doubt("legacy"), func(r *ledger.Record) {
 			r.Operation.State, r.Operation.DeadlineAt = ledger.Pending, minutes(1)
-		}), noon, AdviseWait, "", "in flight", minutes(1).Add(time.Millisecond)},
-		{"landed", change(doubt("proof"), func(r *ledger.Record) { r.Operation.Verdict = ledger.Landed }), noon, AdviseConfirm, "", "found it", time.Time{}},
-		{"did not land", proven1(doubt("proof")), noon, AdviseRetry, ledger.BasisProof, "did not land", time.Time{}},
-		{"did not land, no repeat of machines", proven1(doubt("legacy")), noon, AdviseRetry, ledger.BasisProof, "", time.Time{}},
+		}), noon, advice.Wait, "", "in flight", minutes(1).Add(time.Millisecond)},
+		{"landed", change(doubt("proof"), func(r *ledger.Record) { r.Operation.Verdict = ledger.Landed }), noon, advice.Confirm, "", "found it", time.Time{}},
+		{"did not land", proven1(doubt("proof")), noon, advice.Retry, ledger.BasisProof, "did not land", time.Time{}},
+		{"did not land, no repeat of machines", proven1(doubt("legacy")), noon, advice.Retry, ledger.BasisProof, "", time.Time{}},
 		{"did not land, a person says", change(doubt("proof"), func(r *ledger.Record) {
 			r.Operation.State, r.Operation.Actor = ledger.Failed, "ana"
-		}), noon, AdviseRetry, ledger.BasisRiskAccepted, "ana says", time.Time{}},
+		}), noon, advice.Retry, ledger.BasisRiskAccepted, "ana says", time.Time{}},
 		{"refused at once", change(doubt("proof"), func(r *ledger.Record) {
 			r.Operation.State, r.Operation.Doubted = ledger.Failed, false
 			r.Attempts[0].Outcome, r.Attempts[0].Proof = ledger.OutcomeFailed, ledger.Refused
-		}), noon, AdviseLeave, "", "refused", time.Time{}},
+		}), noon, advice.Leave, "", "refused", time.Time{}},
 		{"did not land, but overtaken", change(proven1(doubt("proof")), func(r *ledger.Record) {
 			r.Related = []ledger.Relation{{ID: "y", State: ledger.Failed, Overtook: true},
 				{ID: "x", Title: "charge again", State: ledger.Committed, SettledAt: settled, MayHaveLanded: true, Overtook: true}}
-		}), noon, AdviseAbandon, "", "overtaken: a later operation on the same target landed (charge again, " + settled.Local().Format("2 Jan 15:04 MST") + ")", time.Time{}},
+		}), noon, advice.Abandon, "", "overtaken: a later operation on the same target landed (charge again, " + settled.Local().Format("2 Jan 15:04 MST") + ")", time.Time{}},
 		{"did not land, nor did the later one", change(proven1(doubt("proof")), func(r *ledger.Record) {
 			r.Related = []ledger.Relation{{ID: "y", State: ledger.Failed, Overtook: true}}
-		}), noon, AdviseRetry, ledger.BasisProof, "did not land", time.Time{}},
+		}), noon, advice.Retry, ledger.BasisProof, "did not land", time.Time{}},
 		{"did not land, and came after one that did", change(proven1(doubt("proof")), func(r *ledger.Record) {
 			r.Related = []ledger.Relation{{ID: "x", Title: "charge before", State: ledger.Committed, MayHaveLanded: true}}
-		}), noon, AdviseRetry, ledger.BasisProof, "did not land", time.Time{}},
+		}), noon, advice.Retry, ledger.BasisProof, "did not land", time.Time{}},
 		{"proof to come, but overtaken", change(doubt("proof"), func(r *ledger.Record) {
 			r.Related = []ledger.Relation{{ID: "x", Title: "charge again", State: ledger.Uncertain, MayHaveLanded: true, Overtook: true}}
-		}), minutes(1), AdviseAbandon, "", "overtaken: a later operation on the same target may have landed (charge again", time.Time{}},
+		}), minutes(1), advice.Abandon, "", "overtaken: a later operation on the same target may have landed (charge again", time.Time{}},
 		{"key, but overtaken", change(doubt("keyed"), func(r *ledger.Record) {
 			r.Related = []ledger.Relation{{ID: "x", Title: "charge again", State: ledger.Pending, MayHaveLanded: true, Overtook: true}}
-		}), minutes(1), AdviseAbandon, "", "do it twice", time.Time{}},
-		{"proof to come", doubt("proof"), minutes(1), AdviseWait, "", "from 12:02:31", noon.Add(2*time.Minute + 31*time.Second)},
-		{"proof due", doubt("proof"), minutes(3), AdviseWait, "", "on its way", minutes(15)},
-		{"out of sight before it escalates", doubt("fleeting"), minutes(1), AdviseWait, "", "", minutes(9).Add(30*time.Second - time.Second)},
-		{"parked", change(doubt("legacy"), func(r *ledger.Record) { r.Operation.ParkedUntil = minutes(30) }), noon, AdviseLook, "", "", minutes(30)},
-		{"only hope", doubt("hope"), minutes(1), AdviseWait, "", "one may still find it", minutes(15)},
-		{"no hope any more", doubt("hope"), minutes(16), AdviseLook, "", "no case", time.Time{}},
-		{"key", doubt("keyed"), minutes(1), AdviseRetry, ledger.BasisKeySafe, "cannot act twice", forgotten},
-		{"key forgotten", doubt("keyed"), minutes(60 * 24), AdviseLook, "", "", time.Time{}},
-		{"key tried once", change(doubt("keyed"), tried(1)), noon, AdviseRetry, ledger.BasisKeySafe, "cannot act twice", forgotten},
-		{"key tried as often as machines may", change(doubt("keyed"), tried(3)), noon, AdviseRetry, ledger.BasisKeySafe, "cannot act twice", forgotten},
-		{"key tried, and forgotten", change(doubt("keyed"), tried(1)), forgotten, AdviseLook, "", "no case", time.Time{}},
-		{"first went out without the key", change(doubt("keyed"), func(r *ledger.Record) { r.Attempts[0].KeyWorks = false }), noon, AdviseLook, "", "", time.Time{}},
-		{"idempotent", doubt("deploy"), noon, AdviseRetry, ledger.BasisKeySafe, "safe to repeat", time.Time{}},
+		}), minutes(1), advice.Abandon, "", "do it twice", time.Time{}},
+		{"proof to come", doubt("proof"), minutes(1), advice.Wait, "", "from 12:02:31", noon.Add(2*time.Minute + 31*time.Second)},
+		{"proof due", doubt("proof"), minutes(3), advice.Wait, "", "on its way", minutes(15)},
+		{"out of sight before it escalates", doubt("fleeting"), minutes(1), advice.Wait, "", "", minutes(9).Add(30*time.Second - time.Second)},
+		{"parked", change(doubt("legacy"), func(r *ledger.Record) { r.Operation.ParkedUntil = minutes(30) }), noon, advice.Look, "", "", minutes(30)},
+		{"only hope", doubt("hope"), minutes(1), advice.Wait, "", "one may still find it", minutes(15)},
+		{"no hope any more", doubt("hope"), minutes(16), advice.Look, "", "no case", time.Time{}},
+		{"key", doubt("keyed"), minutes(1), advice.Retry, ledger.BasisKeySafe, "cannot act twice", forgotten},
+		{"key forgotten", doubt("keyed"), minutes(60 * 24), advice.Look, "", "", time.Time{}},
+		{"key tried once", change(doubt("keyed"), tried(1)), noon, advice.Retry, ledger.BasisKeySafe, "cannot act twice", forgotten},
+		{"key tried as often as machines may", change(doubt("keyed"), tried(3)), noon, advice.Retry, ledger.BasisKeySafe, "cannot act twice", forgotten},
+		{"key tried, and forgotten", change(doubt("keyed"), tried(1)), forgotten, advice.Look, "", "no case", time.Time{}},
+		{"first went out without the key", change(doubt("keyed"), func(r *ledger.Record) { r.Attempts[0].KeyWorks = false }), noon, advice.Look, "", "", time.Time{}},
+		{"idempotent", doubt("deploy"), noon, advice.Retry, ledger.BasisKeySafe, "safe to repeat", time.Time{}},
 		{"overtaken", change(doubt("deploy"), func(r *ledger.Record) {
 			r.Related = []ledger.Relation{{Overtook: true, Title: "deploy web 4.18.3", State: ledger.Committed, MayHaveLanded: true}}
-		}), noon, AdviseAbandon, "", "overtaken: a later operation on the same target landed (deploy web 4.18.3, ", time.Time{}},
-		{"allowed", change(doubt("legacy"), func(r *ledger.Record) { r.Allowed = []ledger.Allowed{{ExpiresAt: minutes(10)}} }), noon, AdviseWait, "", "waits for its pipeline", minutes(10)},
-		{"committed", change(doubt("legacy"), func(r *ledger.Record) { r.Operation.State = ledger.Committed }), noon, AdviseLeave, "", "it landed", time.Time{}},
+		}), noon, advice.Abandon, "", "overtaken: a later operation on the same target landed (deploy web 4.18.3, ", time.Time{}},
+		{"allowed", change(doubt("legacy"), func(r *ledger.Record) { r.Allowed = []ledger.Allowed{{ExpiresAt: minutes(10)}} }), noon, advice.Wait, "", "waits for its pipeline", minutes(10)},
+		{"committed", change(doubt("legacy"), func(r *ledger.Record) { r.Operation.State = ledger.Committed }), noon, advice.Leave, "", "it landed", time.Time{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a := p.Kind(c.rec.Operation.Kind).Advise(c.rec, c.at)
@@ -151,7 +153,7 @@ func TestAdviceIsTheFirstThatApplies(t *testing.T) {
 // reckon with: a person looks.
 func TestAdviceByCosts(t *testing.T) {
 	without := must(t, priced)
-	with := without.WithHistory(History([]ledger.DoubtCount{{Kind: "another", Class: ledger.ClassTimeout, Landed: 2, Missed: 2}}))
+	with := without.WithHistory(advice.History([]ledger.DoubtCount{{Kind: "another", Class: ledger.ClassTimeout, Landed: 2, Missed: 2}}))
 	beside := func(rec ledger.Record) ledger.Record {
 		rec.Related = []ledger.Relation{{ID: "x", Title: "again", State: ledger.Committed, MayHaveLanded: true, Overtook: true}}
 		return rec
@@ -164,19 +166,19 @@ func TestAdviceByCosts(t *testing.T) {
 		basis  ledger.Basis
 		reason string
 	}{
-		{"dear both ways", with, doubt("legacy"), AdviseLook, "", "looking costs 5"},
-		{"a duplicate is dearer", with, doubt("post"), AdviseLeave, "", ""},
-		{"a miss is dearer", with, doubt("mail"), AdviseRetry, ledger.BasisRiskAccepted, "costs less"},
-		{"a miss is dearer, but overtaken", with, beside(doubt("mail")), AdviseAbandon, "", "overtaken: "},
-		{"a duplicate is dearer, but overtaken", with, beside(doubt("post")), AdviseAbandon, "", "overtaken: "},
-		{"even", with, doubt("cheap"), AdviseLeave, "", ""},
-		{"a duplicate is dearer, no case", without, doubt("post"), AdviseLook, "", "no case"},
-		{"a miss is dearer, no case", without, doubt("mail"), AdviseLook, "", "no case"},
-		{"even, no case", without, doubt("cheap"), AdviseLook, "", "no case"},
-		{"no price", with, doubt("unpriced"), AdviseLook, "", "no price"},
-		{"a price that errs", with, doubt("odd"), AdviseLook, "", "no price"},
-		{"neither", without, doubt("unpriced"), AdviseLook, "", "no case"},
-		{"unknown kind", without, doubt("not.listed"), AdviseLook, "", "no case"},
+		{"dear both ways", with, doubt("legacy"), advice.Look, "", "looking costs 5"},
+		{"a duplicate is dearer", with, doubt("post"), advice.Leave, "", ""},
+		{"a miss is dearer", with, doubt("mail"), advice.Retry, ledger.BasisRiskAccepted, "costs less"},
+		{"a miss is dearer, but overtaken", with, beside(doubt("mail")), advice.Abandon, "", "overtaken: "},
+		{"a duplicate is dearer, but overtaken", with, beside(doubt("post")), advice.Abandon, "", "overtaken: "},
+		{"even", with, doubt("cheap"), advice.Leave, "", ""},
+		{"a duplicate is dearer, no case", without, doubt("post"), advice.Look, "", "no case"},
+		{"a miss is dearer, no case", without, doubt("mail"), advice.Look, "", "no case"},
+		{"even, no case", without, doubt("cheap"), advice.Look, "", "no case"},
+		{"no price", with, doubt("unpriced"), advice.Look, "", "no price"},
+		{"a price that errs", with, doubt("odd"), advice.Look, "", "no price"},
+		{"neither", without, doubt("unpriced"), advice.Look, "", "no case"},
+		{"unknown kind", without, doubt("not.listed"), advice.Look, "", "no case"},
 	} {
 		if a := c.p.Kind(c.rec.Operation.Kind).Advise(c.rec, noon); a.Verb != c.verb || a.Basis != c.basis || !strings.Contains(a.Reason, c.reason) {
 			t.Errorf("%s: %s %q (%s); want %s %q (%s)", c.name, a.Verb, a.Basis, a.Reason, c.verb, c.basis, c.reason)
@@ -200,11 +202,11 @@ func TestI5_OvertakenByOneThatMayHaveLandedOnlyARiskIsLeft(t *testing.T) {
 // What sending and leaving cost is reckoned with the chance as it is printed.
 func TestCostsAreReckonedWithThePrintedChance(t *testing.T) {
 	for p, want := range map[float64]string{0: "0.00", 1: "1.00", 0.5: "0.50", 0.67766: "0.68", 0.0042: "0.0042", 0.99581: "0.9958", 0.05: "0.05", 0.0549: "0.055", 0.1: "0.10"} {
-		need.Equal(t, Share(p), want, p)
+		need.Equal(t, advice.Share(p), want, p)
 	}
-	k := must(t, priced).WithHistory(History([]ledger.DoubtCount{{Kind: "legacy", Class: ledger.ClassTimeout, Landed: 20, Missed: 9}})).Kind("legacy")
+	k := must(t, priced).WithHistory(advice.History([]ledger.DoubtCount{{Kind: "legacy", Class: ledger.ClassTimeout, Landed: 20, Missed: 9}})).Kind("legacy")
 	a := k.Advise(doubt("legacy"), noon)
-	if a.Odds.P == Rounded(a.Odds.P) || a.RetryCost != Rounded(a.Odds.P)*24_000 || math.Abs(a.LeaveCost-(1-Rounded(a.Odds.P))*12_000) > 1e-6 {
+	if a.Odds.P == advice.Rounded(a.Odds.P) || a.RetryCost != advice.Rounded(a.Odds.P)*24_000 || math.Abs(a.LeaveCost-(1-advice.Rounded(a.Odds.P))*12_000) > 1e-6 {
 		t.Errorf("chance %v: retry %v, leave %v", a.Odds.P, a.RetryCost, a.LeaveCost)
 	}
 	price := k.Price(doubt("legacy"))
@@ -267,10 +269,10 @@ func TestI5_AdviceNeverClaimsABasisItHasNot(t *testing.T) {
 			need.Must(t, !math.IsNaN(v) && !math.IsInf(v, 0) && v >= 0, "%s costs %v", name, v)
 		}
 		need.Must(t, a.Reason != "" && !strings.Contains(a.Reason, "\n"), "reason %q", a.Reason)
-		need.Must(t, (a.Basis != "") == (a.Verb == AdviseRetry), "%s with basis %q", a.Verb, a.Basis)
+		need.Must(t, (a.Basis != "") == (a.Verb == advice.Retry), "%s with basis %q", a.Verb, a.Basis)
 		switch a.Basis {
 		case ledger.BasisProof:
-			need.Must(t, rec.Operation.State == ledger.Failed && allProven(rec.Attempts) && !rec.Operation.PersonOnly, "failed without proof")
+			need.Must(t, rec.Operation.State == ledger.Failed && advice.AllProven(rec.Attempts) && !rec.Operation.PersonOnly, "failed without proof")
 		case ledger.BasisKeySafe:
 			need.Must(t, now.Before(k.KeySafeUntil(rec)), "key safe, but the key is forgotten")
 		}
@@ -296,7 +298,7 @@ func anyClocks(t *rapid.T, k *Kind) {
 	}
 	k.EscalateAfter, k.Deadline, k.Remembers = span("escalates"), span("deadline"), span("remembers")
 	k.LandsWithin, k.VisibleWithin, k.VisibleFor = bound("lands"), bound("visible"), bound("visible for")
-	k.Retry.Max, k.Effect = rapid.IntRange(0, 3).Draw(t, "max"), rapid.SampledFrom([]Acts{"once", "safe"}).Draw(t, "effect")
+	k.Retry.Max, k.Effect = rapid.IntRange(0, 3).Draw(t, "max"), rapid.SampledFrom([]advice.Acts{"once", "safe"}).Draw(t, "effect")
 }
 
 // What the console and the engine rely on: they look again at ChangesAt, and not
@@ -352,7 +354,7 @@ kinds:
 		k := p.Kind(c.kind)
 		k.Remembers = 0
 		a := k.Advise(rec, noon)
-		if a.Verb != AdviseLook || strings.Join(a.Where.Search, ", ") != c.search || a.Where.Link != c.link || k.Link(rec.Operation) != c.link {
+		if a.Verb != advice.Look || strings.Join(a.Where.Search, ", ") != c.search || a.Where.Link != c.link || k.Link(rec.Operation) != c.link {
 			t.Errorf("%s: %s %+v", c.name, a.Verb, a.Where)
 		}
 		if to := a.Where.To; !a.Where.From.Equal(noon.Add(-30*time.Second)) || c.kind == "plain" && !to.IsZero() || c.kind == "keyed" && !to.Equal(noon.Add(2*time.Minute+time.Second)) {

@@ -3,9 +3,7 @@ package policy
 import (
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 
 	"indoubt/policy/transport"
@@ -13,30 +11,10 @@ import (
 	"indoubt/ledger"
 )
 
-// ResendHere is the `resend` of a kind that is sent again from here.
-const ResendHere = "here"
-
 // Sending is how an operation is sent once more for a person.
 type Sending struct {
 	Kind   *Kind
 	Record ledger.Record
-}
-
-// Via is who sends: http, command or mcp from here, else pipeline. What only the
-// sending itself shows, such as a secret that is missing here, still leads back to the
-// pipeline.
-func (s Sending) Via() string {
-	k, rec, o := s.Kind, s.Record, s.Record.Operation
-	switch {
-	case k.Resend != ResendHere || o.Gone() != "":
-	case o.Request != nil:
-		return "http"
-	case o.Command != nil && len(o.Command.Argv) > 0:
-		return "command"
-	case len(rec.Attempts) > 0 && rec.Attempts[0].Sender == "mcp":
-		return "mcp"
-	}
-	return "pipeline"
 }
 
 // Request is what a person sends once more from here: what was recorded, with its own key
@@ -46,7 +24,7 @@ func (s Sending) Request(digest transport.Digest) (transport.Request, error) {
 	k, o := s.Kind, s.Record.Operation
 	vars := k.variables(s.Record)
 	vars.sending, vars.keyHeader = true, k.KeyHeader
-	switch via := s.Via(); {
+	switch via := k.Via(s.Record); {
 	case o.Gone() != "":
 		return transport.Request{}, fmt.Errorf("it was %s", o.Gone())
 	case via == "http":
@@ -88,39 +66,6 @@ func (s Sending) call(vars *variables) (transport.Request, error) {
 // because every command does may never leave it.
 func (s Sending) Carries(req transport.Request) (key, token bool) {
 	texts, o := req.Message().Leaving(), s.Record.Operation
-	key = s.carriesKey() && slices.ContainsFunc(texts, func(t string) bool { return strings.Contains(t, o.KeyToSend()) })
+	key = s.Kind.CarriesKey(s.Record) && slices.ContainsFunc(texts, func(t string) bool { return strings.Contains(t, o.KeyToSend()) })
 	return key, slices.ContainsFunc(texts, func(t string) bool { return ledger.HasWord(t, o.Token) })
-}
-
-// carriesKey reports whether what would be sent repeats the operation's key, so
-// that the other side can know it again. A key is the caller's text and may be
-// short, so it is not searched for but must have its place.
-func (s Sending) carriesKey() bool {
-	k, o := s.Kind, s.Record.Operation
-	if o.Key == "" {
-		return false
-	}
-	switch via := s.Via(); {
-	case via == "pipeline":
-		return true // it brings its own
-	case via == "http" && k.KeyHeader != "":
-		return true
-	case via == "http":
-		return keyOf(o.Request) == o.KeyToSend()
-	case via == "command":
-		return slices.ContainsFunc(o.Command.Argv, func(a string) bool { return strings.Contains(a, "{{key}}") })
-	}
-	return false
-}
-
-// keyOf is the key that a recorded request holds, bare or as a structured string.
-func keyOf(r *ledger.Request) string {
-	values := http.Header(r.Header)["Idempotency-Key"]
-	if len(values) != 1 {
-		return ""
-	}
-	if key, err := strconv.Unquote(values[0]); err == nil {
-		return key
-	}
-	return values[0]
 }

@@ -270,7 +270,7 @@ kinds:
 		}
 		c.change(&rec.Operation)
 		k := must(t, text).Kind(c.kind)
-		need.Equal(t, (Sending{Kind: k, Record: rec}).Via(), c.via, "%s %s", c.kind, c.want)
+		need.Equal(t, k.Via(rec), c.via, "%s %s", c.kind, c.want)
 		if c.kind != "pipe" {
 			_, err := (Sending{Kind: k, Record: rec}).Request(nil)
 			says(t, err, c.want, c.kind)

@@ -89,7 +89,7 @@ func (k *Kind) Late(rec ledger.Record) time.Time {
 	if proof, ok := k.ProofAt(rec); ok {
 		return proof.Add(time.Second)
 	}
-	return toldEnd(k, rec).Add(k.EscalateAfter + time.Second)
+	return k.ToldEnd(rec).Add(k.EscalateAfter + time.Second)
 }
 
 // readCase judges the pages of a case as the kind's read would get them. What is secret here

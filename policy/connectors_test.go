@@ -72,7 +72,7 @@ func TestMCPRequests(t *testing.T) {
 	}
 	rec.Operation.TokenSent, rec.Attempts = true, []ledger.Attempt{{N: 1, Sender: "mcp"}}
 	got, err = (Sending{Kind: k, Record: rec}).Request(nil)
-	need.Must(t, err == nil && (Sending{Kind: k, Record: rec}).Via() == "mcp" && got.MCP.Tool == "create_entities" && !got.MCP.ReadOnly, "%+v %v", got.MCP, err)
+	need.Must(t, err == nil && k.Via(rec) == "mcp" && got.MCP.Tool == "create_entities" && !got.MCP.ReadOnly, "%+v %v", got.MCP, err)
 	if want := `{"entities":[{"name":"a","observations":["x","indoubt-7E3A"]}]}`; string(got.MCP.Arguments) != want {
 		t.Errorf("I4: it is sent with its token: %s", got.MCP.Arguments)
 	}

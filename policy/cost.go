@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"indoubt/policy/advice"
+
 	"indoubt/policy/file"
 
 	"indoubt/ledger"
@@ -110,11 +112,11 @@ func (k *Kind) Price(rec ledger.Record) ledger.Pricing {
 	}
 	p.Duplicate, p.Miss = k.Costs(o)
 	p.Odds = k.Odds(rec).P
-	p.Rank = rank(o, p)
+	p.Rank = advice.Rank(o, p)
 	p.DecideAt = time.Time{}
-	if checkable, _ := k.Checkable(rec); readsDecide(checkable, rec) {
+	if checkable, _ := k.Checkable(rec); checkable.ReadsDecide(rec) {
 		p.DecideAt = ledger.Never
-		if since := doubtSince(o); !since.IsZero() {
+		if since := advice.DoubtSince(o); !since.IsZero() {
 			p.DecideAt = since.Add(k.EscalateAfter)
 		}
 	}
@@ -124,31 +126,25 @@ func (k *Kind) Price(rec ledger.Record) ledger.Pricing {
 	return p
 }
 
-// readsDecide reports whether it is left to reads what becomes of the operation. Else a
-// person looks at once: nothing can be read, only a person settles it, or it was overtaken.
-func readsDecide(k *Kind, rec ledger.Record) bool {
-	return k.Read != nil && !rec.Operation.PersonOnly && rec.Overtaken() == nil
+// Odds is the chance that the operation landed, by the history that the policy was given.
+func (k *Kind) Odds(rec ledger.Record) advice.Odds {
+	if k.policy == nil {
+		return advice.OddsOf(nil, rec)
+	}
+	return advice.OddsOf(k.policy.past, rec)
 }
 
-// doubtSince is from when a doubt waits for a person: its first, or the end of an
-// attempt that came after it.
-func doubtSince(o ledger.Operation) time.Time {
-	if o.EndedAt.After(o.DoubtedAt) && !o.DoubtedAt.IsZero() {
-		return o.EndedAt
+// Advise is the cheapest safe action at now; see advice.Terms.
+func (k *Kind) Advise(rec ledger.Record, now time.Time) advice.Advice {
+	checkable, unasked := k.Checkable(rec)
+	a := advice.Advice{Odds: k.Odds(rec)}
+	a.Duplicate, a.Miss = k.Costs(rec.Operation)
+	a = checkable.Choose(a, rec, now)
+	if a.Verb == advice.Look {
+		a.Where = checkable.Where(rec, k.Link(rec.Operation), k.Title(rec.Operation))
+		if unasked != nil {
+			a.Reason = "no check is possible: " + strings.Join(strings.Fields(unasked.Error()), " ") + "; " + a.Reason
+		}
 	}
-	return o.DoubtedAt
-}
-
-// rank is the expected loss if no one acts: the miss, weighed by the chance that the
-// operation did not land; for a duplicate its cost; zero once it is settled.
-func rank(o ledger.Operation, p ledger.Pricing) float64 {
-	switch {
-	case o.Conflict == ledger.ConflictTwice || o.Conflict == ledger.ConflictMaybeTwice:
-		return p.Duplicate.Value
-	case o.Conflict != ledger.NoConflict:
-		return p.Miss.Value
-	case o.State == ledger.Abandoned, o.State == ledger.Failed && !o.Doubted:
-		return 0
-	}
-	return (1 - Rounded(p.Odds)) * p.Miss.Value
+	return a
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"indoubt/policy/advice"
+
 	"indoubt/policy/transport"
 
 	"indoubt/policy/file"
@@ -82,7 +84,7 @@ func (d decoder) kindTable(k *Kind) file.Table {
 		"token":          func(n *file.Node) { d.token(&k.Token, n) },
 		"redact":         func(n *file.Node) { d.redact(k, n) },
 		"read":           func(n *file.Node) { k.Read = d.read(n) },
-		"resend":         d.Choice(&k.Resend, "pipeline", ResendHere),
+		"resend":         d.Choice(&k.Resend, "pipeline", advice.ResendHere),
 		"answer":         func(n *file.Node) { d.answerRules(k, n) },
 		"repeat":         d.Choice(&k.Repeat, "hold", "allow", "replay"),
 		"match":          func(n *file.Node) { d.matches(k, n) },

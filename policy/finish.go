@@ -20,18 +20,21 @@ func (d decoder) finishKind(k *Kind) {
 		c.resolve(d.policy)
 	}
 	if ds := k.Downstream; ds != nil {
-		k.Remembers, k.KeyHeader = ds.Remembers, ds.KeyHeader
+		k.Remembers, k.Replays, k.KeyHeader = ds.Remembers, ds.Replays, ds.KeyHeader
 	}
 	for _, d := range []*time.Duration{k.LandsWithin, k.VisibleWithin} {
 		if d != nil {
 			k.Looks.Lands += *d
 		}
 	}
-	if k.Looks.Check = k.Read != nil; k.Read != nil {
+	if k.CanSee = k.Read != nil; k.CanSee {
 		k.Read.kind = k
+		k.CanProve = k.Read.Proves() && k.Read.complete != nil
 		k.Read.way.Attach(d.Decoder, transport.Reach{Own: k.Downstream, All: d.policy.downstreams})
 		d.lintRead(k)
+		k.NewestOnly = k.Read.newestOnly()
 	}
+	k.Looks.Check = k.CanSee
 	d.lintKeys(k)
 }
 
@@ -149,10 +152,10 @@ func (d decoder) lintClocks(k *Kind) {
 			"`key.replays` never acts: it needs to be known how long a key is remembered, and how late an attempt can land",
 			"state key.remembers and lands_within")
 	}
-	if k.Remembers > 0 && k.LandsWithin != nil && k.Remembers <= k.Deadline+*k.LandsWithin+transport.Skew {
+	if k.Remembers > 0 && k.LandsWithin != nil && k.Remembers <= k.Deadline+*k.LandsWithin+ledger.Skew {
 		d.Warn(k.said("lands_within"), "the downstream forgets a key before an attempt could have ended, so no repeat counts as safe", "")
 	}
-	if k.VisibleFor != nil && k.LandsWithin != nil && k.VisibleWithin != nil && *k.VisibleFor <= *k.VisibleWithin+transport.Skew {
+	if k.VisibleFor != nil && k.LandsWithin != nil && k.VisibleWithin != nil && *k.VisibleFor <= *k.VisibleWithin+ledger.Skew {
 		d.Warn(k.said("visible_for"), "`visible_for` ends before anything is sure to be visible, so absence is never proven", "")
 	}
 }

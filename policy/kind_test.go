@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"indoubt/policy/advice"
+
 	"indoubt/ledger"
 	"indoubt/ledger/need"
 )
@@ -97,7 +99,7 @@ func TestACheckThatCannotBeAskedPromisesNothing(t *testing.T) {
 	waits := func(rec ledger.Record) (bool, string) {
 		k := p.Kind(rec.Operation.Kind)
 		a, price := k.Advise(rec, at), k.Price(rec)
-		promised := a.Verb == AdviseWait
+		promised := a.Verb == advice.Wait
 		need.That(t, promised == a.ProofAt.After(at) && promised == price.DecideAt.After(at), "%s: %s, proof at %v, a person from %v", k.Name, a.Verb, a.ProofAt, price.DecideAt)
 		return promised, a.Reason
 	}
@@ -122,7 +124,7 @@ func TestACheckThatCannotBeAskedPromisesNothing(t *testing.T) {
 // written into the ledger that it goes on checking; what the input lacks does.
 func TestWhatOnlyThisProcessLacksStopsNoOtherEngine(t *testing.T) {
 	p := askablePolicy(t, "/nowhere/look")
-	for kind, want := range map[string]string{"secret": AdviseWait, "program": AdviseWait, "input": AdviseLook} {
+	for kind, want := range map[string]string{"secret": advice.Wait, "program": advice.Wait, "input": advice.Look} {
 		rec := doubt(kind)
 		rec.Now = noon.Add(time.Minute)
 		rec.Pricing = ledger.Pricing{Digest: "d", DecideAt: rec.Now.Add(time.Hour)}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"indoubt/policy/advice"
+
 	"indoubt/policy/verdict"
 
 	"indoubt/policy/transport"
@@ -185,7 +187,7 @@ func callsFor(m *transport.MCP, k *Kind, own bool) bool {
 	if k.Effect == "read" || !strings.HasPrefix(k.Pattern, "mcp.") || !strings.HasSuffix(k.Pattern, "."+m.Tool) {
 		return false
 	}
-	writes := k.Effect.Access() == "write" || k.Read != nil || k.Resend == ResendHere || k.Token.Stated()
+	writes := k.Effect.Access() == "write" || k.Read != nil || k.Resend == advice.ResendHere || k.Token.Stated()
 	return own || writes && k.Pattern == "mcp."+m.Server.Name+"."+m.Tool
 }
 

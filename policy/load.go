@@ -16,6 +16,8 @@ import (
 	"strings"
 	"time"
 
+	"indoubt/policy/advice"
+
 	"indoubt/policy/transport"
 
 	"indoubt/policy/file"
@@ -70,7 +72,7 @@ func blank() *Policy {
 	p := &Policy{currency: "USD", words: maps.Clone(builtInWords), downstreams: map[string]*transport.Downstream{},
 		kinds: map[string]*Kind{}}
 	p.defaults = &Kind{
-		Clocks: Clocks{Deadline: 2 * time.Minute, EscalateAfter: 15 * time.Minute},
+		Terms:  advice.Terms{Deadline: 2 * time.Minute, EscalateAfter: 15 * time.Minute},
 		Retry:  RetryRule{Max: 0, BackoffMin: time.Second, BackoffMax: time.Minute},
 		Repeat: "hold",
 		policy: p,

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"indoubt/policy/advice"
+
 	"pgregory.net/rapid"
 
 	"indoubt/ledger"
@@ -36,7 +38,7 @@ func TestI6_ProofAt(t *testing.T) {
 	}
 	for name, change := range map[string]func(*Kind, *ledger.Record){
 		"a command may be lost":   func(_ *Kind, r *ledger.Record) { r.Gap, r.Operation.Command = noon, &ledger.Command{} },
-		"no read":                 func(k *Kind, _ *ledger.Record) { k.Read = nil },
+		"no read":                 func(k *Kind, _ *ledger.Record) { k.CanSee, k.CanProve = false, false },
 		"lands_within not stated": func(k *Kind, _ *ledger.Record) { k.LandsWithin = nil },
 		"visible_within missing":  func(k *Kind, _ *ledger.Record) { k.VisibleWithin = nil },
 		"out of sight by then":    func(k *Kind, _ *ledger.Record) { d := 2 * time.Minute; k.VisibleFor = &d },
@@ -44,7 +46,7 @@ func TestI6_ProofAt(t *testing.T) {
 		"token never sent":        func(_ *Kind, r *ledger.Record) { r.Operation.TokenSent, r.Attempts[0].TokenSent = false, false },
 		"one went without it":     func(_ *Kind, r *ledger.Record) { r.Attempts = append(r.Attempts, ledger.Attempt{N: 2, EndedAt: noon}) },
 		"a process may write":     func(_ *Kind, r *ledger.Record) { r.Attempts[0].Tree = ledger.TreeOpen },
-		"looks for content":       func(k *Kind, _ *ledger.Record) { k.Read = p.Kind("hope").Read },
+		"looks for content":       func(k *Kind, _ *ledger.Record) { k.CanProve = p.Kind("hope").CanProve },
 	} {
 		k, rec := p.Kind("proof"), doubt("proof")
 		change(k, &rec)
@@ -58,7 +60,7 @@ func TestOddsByHistory(t *testing.T) {
 	k := p.Kind("proof")
 	o := k.Odds(doubt("proof"))
 	need.That(t, o.P == 0.5 && o.N == 0 && strings.Contains(o.Why, "a guess") && math.Abs(o.Low-0.06) <= 0.01 && math.Abs(o.High-0.94) <= 0.01, "%+v", o)
-	k = p.WithHistory(History([]ledger.DoubtCount{{Kind: "proof", Class: ledger.ClassTimeout, Landed: 2, Missed: 2}})).Kind("proof")
+	k = p.WithHistory(advice.History([]ledger.DoubtCount{{Kind: "proof", Class: ledger.ClassTimeout, Landed: 2, Missed: 2}})).Kind("proof")
 	o = k.Odds(doubt("proof"))
 	need.That(t, o.N == 4 && math.Abs(o.P-0.5) <= 1e-9 && math.Round(o.Low*100) == 17 && math.Round(o.High*100) == 83, "%+v", o) // Beta(3, 3) has 15–85 %
 	rec := doubt("proof")                                                                                                        // what a check did not find changes no odds: they are the ledger's history
@@ -89,14 +91,14 @@ func TestOddsFallBackToTheClassAndThenToTheGuess(t *testing.T) {
 		{"several counts of one kind", []ledger.DoubtCount{count("proof", ledger.ClassTimeout, 3, 0), count("proof", ledger.ClassTimeout, 3, 0)}, 7.0 / 8, 6, "6 cases"},
 		{"nonsense is nothing", []ledger.DoubtCount{count("proof", ledger.ClassTimeout, -3, -1)}, 0.5, 0, "no cases yet"},
 	} {
-		k := must(t, priced).WithHistory(History(c.counts)).Kind("proof")
+		k := must(t, priced).WithHistory(advice.History(c.counts)).Kind("proof")
 		o := k.Odds(doubt("proof"))
 		need.That(t, math.Abs(o.P-c.p) <= 1e-9 && o.N == c.n && strings.Contains(o.Why, c.why) && o.Low <= o.P && o.P <= o.High, "%s: %+v, want %v n%d %q", c.name, o, c.p, c.n, c.why)
 		got := k.Price(doubt("proof")).Odds
 		need.That(t, math.Abs(got-o.P) <= 1e-12, "%s: lists are ordered by %v", c.name, got)
 	}
 	// However many there are, the interval is that of ten cases.
-	o := must(t, priced).WithHistory(History([]ledger.DoubtCount{count("mail", ledger.ClassTimeout, 90000, 10000)})).Kind("proof").Odds(doubt("proof"))
+	o := must(t, priced).WithHistory(advice.History([]ledger.DoubtCount{count("mail", ledger.ClassTimeout, 90000, 10000)})).Kind("proof").Odds(doubt("proof"))
 	need.That(t, math.Abs(o.Low-0.533) <= 0.01 && math.Abs(o.High-0.985) <= 0.01 && o.Others == 100000, "%+v", o)
 }
 
@@ -128,11 +130,11 @@ func TestPrice(t *testing.T) {
 
 func TestTheIntervalHoldsTheMean(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		e := estimate{a: rapid.Float64Range(0.05, 5000).Draw(t, "a"), b: rapid.Float64Range(0.05, 5000).Draw(t, "b")}
-		low, high := e.interval()
-		need.Must(t, 0 <= low && low <= e.mean() && e.mean() <= high && high <= 1, "%+v: %v %v", e, low, high)
+		e := advice.Estimate{A: rapid.Float64Range(0.05, 5000).Draw(t, "a"), B: rapid.Float64Range(0.05, 5000).Draw(t, "b")}
+		low, high := e.Interval()
+		need.Must(t, 0 <= low && low <= e.Mean() && e.Mean() <= high && high <= 1, "%+v: %v %v", e, low, high)
 	})
-	low, high := estimate{a: 32, b: 6}.interval() // Beta(32, 6) has 0.711 and 0.938
+	low, high := advice.Estimate{A: 32, B: 6}.Interval() // Beta(32, 6) has 0.711 and 0.938
 	need.That(t, math.Abs(low-0.711) < 0.03 && math.Abs(high-0.938) < 0.02, "%v %v", low, high)
 }
 
@@ -174,7 +176,7 @@ func TestOvertakenTheLaneIsTheAdvices(t *testing.T) {
 					rec.Related = []ledger.Relation{{ID: "later", State: state, Overtook: overtook, MayHaveLanded: may}}
 					rec.Pricing = p.Kind(kind).Price(rec)
 					a, row := p.Kind(kind).Advise(rec, at), rec.Row()
-					want := map[bool]ledger.Lane{true: ledger.LaneReading, false: ledger.LaneDecide}[a.Verb == AdviseWait]
+					want := map[bool]ledger.Lane{true: ledger.LaneReading, false: ledger.LaneDecide}[a.Verb == advice.Wait]
 					name := fmt.Sprintf("%s beside %s, overtaken %t, may have landed %t", kind, state, overtook, may)
 					need.Equal(t, row.LaneAt(at), want, name, a.Verb, a.Reason)
 					need.Equal(t, strings.Contains(a.Reason, "overtaken: "), overtook && may, name, a.Verb, a.Reason)

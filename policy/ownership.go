@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"indoubt/policy/advice"
+
 	"indoubt/policy/verdict"
 
 	"indoubt/ledger"
@@ -194,7 +196,7 @@ func (r *Read) older(ctx context.Context, one *variables) (string, error) {
 	if err != nil {
 		return "", r.created.About(err)
 	}
-	start := toldStart(*one.rec)
+	start := advice.ToldStart(*one.rec)
 	switch {
 	case start.IsZero():
 		return "when it was first sent is not known, so what was found may be older", nil

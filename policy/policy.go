@@ -2,11 +2,10 @@
 // costs when it goes wrong, how to look for its effect, how to send it again, and what
 // a person should do about it now.
 //
-// It may import ledger (for the types), the list of secret shapes, carry, which puts tokens in, file, which reads
-// the YAML, and expr, the
-// expression language. It does no I/O of its own except reading the policy file, the
-// environment and the files that the policy names as secrets: requests are rendered
-// here and sent elsewhere.
+// It stands on its rooms (file, expr, transport, verdict, advice), on ledger, on the list of
+// secret shapes, and on carry, which puts tokens in. It does no I/O of its own except reading the
+// policy file, the environment and the files that the policy names as secrets: requests are
+// rendered here and sent elsewhere.
 package policy
 
 import (
@@ -16,6 +15,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"indoubt/policy/advice"
 
 	"indoubt/policy/transport"
 
@@ -42,12 +43,12 @@ type Policy struct {
 	order       []*Kind          // in file order
 	notifiers   []*Notifier      // in file order
 	warnings    file.Errors
-	past        *Past
+	past        *advice.Past
 }
 
 // WithHistory returns the same policy with odds that learn from past; nil is
 // none.
-func (p *Policy) WithHistory(past *Past) *Policy {
+func (p *Policy) WithHistory(past *advice.Past) *Policy {
 	q := *p
 	q.past = past
 	return &q
@@ -163,25 +164,21 @@ func (p *Policy) DownstreamAt(host string) (at *transport.Downstream) {
 type Kind struct {
 	Name       string                // asked for
 	Downstream *transport.Downstream // nil when none
-	Effect     Acts
 
 	Entry
-	Clocks
+	advice.Terms
 
 	Retry  RetryRule
 	Repeat string  // "hold", "allow" or "replay": what becomes of an identical request
 	Match  []Match // the HTTP requests that are of this kind, for the HTTP proxy
 	Input  string  // the part of a recorded HTTP request that its expressions see: body; "": all of it
 
-	Key       KeyRule
-	Token     TokenRule
-	Remembers time.Duration // how long the downstream remembers a key; 0: not at all
-	KeyHeader string
-	Redact    []string
+	Key    KeyRule
+	Token  TokenRule
+	Redact []string
 
-	Read   *Read  // nil when none
-	Resend string // "here": what was recorded is sent again from here; else by its pipeline
-	Tests  []Test
+	Read  *Read // nil when none
+	Tests []Test
 
 	policy *Policy
 	view   expr.Path // the steps of Input
@@ -197,16 +194,6 @@ type Entry struct {
 	origins map[string]file.Position // dotted field → where it was said; absent: built in
 }
 
-// Clocks are the times of a kind.
-type Clocks struct {
-	Deadline      time.Duration
-	EscalateAfter time.Duration
-	LandsWithin   *time.Duration // after sending ended, the latest it may still take effect; nil: not stated
-	VisibleWithin *time.Duration // after landing, the latest a read shows it; nil: not stated
-	VisibleFor    *time.Duration // how long a read goes on showing it; nil: for ever
-	Looks         ledger.Looks   // when an operation is looked for again after it was settled
-}
-
 // rules are what is computed of an operation and of the answer to its write.
 type rules struct {
 	title     *expr.Template
@@ -219,26 +206,6 @@ type rules struct {
 	already   *expr.Expression
 	receipt   *expr.Expression // of an answer that committed
 }
-
-// Acts is what a write does to the other side: "read"; "once"; "safe" to repeat until a later
-// operation on the same target; "replaces" what is there; "" where nothing says.
-type Acts string
-
-// Access is "read" or "write", and "" where the policy does not say.
-func (a Acts) Access() string {
-	switch a {
-	case "", "read":
-		return string(a)
-	}
-	return "write"
-}
-
-// Safe reports whether a repeat cannot act twice, until a later operation on the same target.
-func (a Acts) Safe() bool { return a == "safe" || a.Replaces() }
-
-// Replaces reports whether it sets a state: a finished one gives its name up once a later
-// operation on its target landed or may have.
-func (a Acts) Replaces() bool { return a == "replaces" }
 
 // RetryRule limits attempts after doubt.
 type RetryRule struct {
@@ -281,48 +248,4 @@ type Test struct {
 	Line  int
 
 	pages []ledger.Answer // what is answered, page by page
-}
-
-// Odds is the chance that an operation in doubt landed, with the interval that
-// holds it with 95 %. N is how many settled cases of the ledger it rests on; 0
-// means that only the built-in prior speaks. Cases of other kinds count in N only
-// as far as they carry weight; Others is how many there are.
-type Odds struct {
-	P, Low, High float64
-	N            int
-	Others       int
-	Why          string
-}
-
-// The verbs an Advice may have.
-const (
-	AdviseLook    = "look"
-	AdviseConfirm = "confirm"
-	AdviseRetry   = "retry"
-	AdviseAbandon = "abandon"
-	AdviseWait    = "wait"
-	AdviseLeave   = "leave"
-)
-
-// Advice is the cheapest safe action now and why.
-type Advice struct {
-	Verb            string       // look confirm retry abandon wait leave
-	Reason          string       // one plain sentence
-	Basis           ledger.Basis // for retry
-	Odds            Odds
-	Duplicate, Miss ledger.Cost
-	RetryCost       float64   // p·duplicate, with p as Rounded gives it
-	LeaveCost       float64   // (1−p)·miss
-	LookCost        float64   // what looking by hand costs
-	ProofAt         time.Time // when absence becomes provable; zero: never
-	ParkedUntil     time.Time // it is out of the way until then; zero: it is not
-	ChangesAt       time.Time // when a clock changes this advice; zero: none does
-	Where           LookUp    // for look
-}
-
-// LookUp is what a person needs to look an operation up by hand.
-type LookUp struct {
-	Link     string    // "" when there is none
-	Search   []string  // what to search for, the surest first; only what was sent
-	From, To time.Time // when it can have landed; To is zero where the policy does not bound it
 }

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
+
+	"indoubt/policy/advice"
 
 	"indoubt/policy/verdict"
 
@@ -284,6 +287,30 @@ func (k *Kind) Checkable(rec ledger.Record) (*Kind, error) {
 		return k, nil
 	}
 	blind := *k
-	blind.Read = nil
+	blind.Read, blind.CanSee, blind.CanProve = nil, false, false
 	return &blind, err
+}
+
+// Proof gathers what is known of one operation before a read is sent.
+func (k *Kind) Proof(rec ledger.Record) verdict.Proof {
+	o := rec.Operation
+	p := verdict.Proof{TokenKnown: advice.TokenSent(rec), Redirected: slices.ContainsFunc(rec.Attempts, ledger.Attempt.Redirected),
+		Bounded: k.LandsWithin != nil && k.VisibleWithin != nil, Asked: k.Read.asks(k.Read.replaces())}
+	switch state := rec.State(); {
+	case state == ledger.Uncertain && o.PersonOnly:
+		p.SaidLanded = "it was said to have landed"
+	case state == ledger.Committed && o.ByAnswer:
+		p.SaidLanded = "its own answer said that it landed"
+	default:
+		p.Landed = state == ledger.Committed
+		// What a person or a read has settled may be contradicted (I9); only what is
+		// in doubt is settled, and not behind a person's back (I12).
+		rec.Operation.PersonOnly = false
+	}
+	// Where no check of this boot saw it over before, this one is the first.
+	rec.Reads = append(slices.Clip(rec.Reads), ledger.Read{Seen: rec.Steady, Over: math.MaxInt})
+	p.At, p.Provable = k.ProofAt(rec)
+	p.Ended, p.Consistent = k.LatestEnd(rec), k.Read.consistent
+	p.Visible = k.VisibleUntil(rec)
+	return p
 }

@@ -103,8 +103,8 @@ func TestWhatWasRecordedIsSentAgain(t *testing.T) {
 			t.Errorf("%s: shown as %s", kind, req.Shown)
 		}
 		rec := ledger.Record{Operation: o}
-		if key, token := (Sending{Kind: k, Record: rec}).Carries(req); !key || !token || (Sending{Kind: k, Record: rec}).Via() != "http" {
-			t.Errorf("%s: key %v, token %v, via %s", kind, key, token, (Sending{Kind: k, Record: rec}).Via())
+		if key, token := (Sending{Kind: k, Record: rec}).Carries(req); !key || !token || k.Via(rec) != "http" {
+			t.Errorf("%s: key %v, token %v, via %s", kind, key, token, k.Via(rec))
 		}
 		other := proxied(kind)
 		other.Request.Body, other.Request.Binary = "", []byte{0xff, 1}

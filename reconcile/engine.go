@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"indoubt/policy/advice"
+
 	"indoubt/ledger"
 	"indoubt/ledger/hostclock"
 	"indoubt/policy"
@@ -239,7 +241,7 @@ type History struct {
 	mu       sync.Mutex
 	fetching bool
 	fetched  time.Time // zero: never
-	past     *policy.Past
+	past     *advice.Past
 	from     *policy.Policy // the last one that was given
 	wise     *policy.Policy // and the same with its history
 }
@@ -274,6 +276,6 @@ func (h *History) Policy(ctx context.Context, p *policy.Policy) *policy.Policy {
 func (h *History) take(counts []ledger.DoubtCount, err error) {
 	h.fetching, h.fetched = false, time.Now()
 	if err == nil {
-		h.past, h.from = policy.History(counts), nil
+		h.past, h.from = advice.History(counts), nil
 	}
 }

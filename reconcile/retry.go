@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"indoubt/policy/advice"
+
 	"indoubt/policy/transport"
 
 	"indoubt/ledger"
@@ -176,7 +178,7 @@ func (e *Engine) showing(ctx context.Context, a *attempt) (s Showing) {
 	for _, rel := range a.rec.Landings() {
 		s.Related = append(s.Related, rel.ID)
 	}
-	a.req, a.back, a.via = transport.Request{}, "", (policy.Sending{Kind: a.k, Record: a.rec}).Via()
+	a.req, a.back, a.via = transport.Request{}, "", a.k.Via(a.rec)
 	req, err := (policy.Sending{Kind: a.k, Record: a.rec}).Request(e.digest(ctx))
 	if why := e.mayAsk(ctx); why != "" && err == nil {
 		err = errors.New(why)
@@ -186,7 +188,7 @@ func (e *Engine) showing(ctx context.Context, a *attempt) (s Showing) {
 		s.Digest, s.Text = req.Digest, req.Shown
 		return s
 	}
-	if a.via = "pipeline"; err != nil && a.k.Resend == policy.ResendHere {
+	if a.via = "pipeline"; err != nil && a.k.Resend == advice.ResendHere {
 		a.back = err.Error()
 	}
 	s.Digest, s.Text = "pipeline", "one send is allowed; "+waitsFor(a.rec.Operation)+" makes it"

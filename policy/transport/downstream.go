@@ -11,9 +11,6 @@ import (
 	"indoubt/policy/file"
 )
 
-// Skew is how far the clocks of a host and of a downstream may disagree.
-const Skew = time.Second
-
 // Downstream is an outside system several kinds share.
 type Downstream struct {
 	Name          string

@@ -58,7 +58,7 @@ func Stale(a ledger.Answer) string {
 	// A cache that hides itself leaves the date of what it kept. Dates are in
 	// whole seconds.
 	if date, err := http.ParseTime(h.Get("Date")); err == nil {
-		if old := a.BeganAt.Sub(date); old > Skew+time.Second {
+		if old := a.BeganAt.Sub(date); old > ledger.Skew+time.Second {
 			return fmt.Sprintf("answer is dated %s before it was asked for: it came from a cache, or the downstream's clock is off",
 				ledger.Brief(old.Round(time.Second)))
 		}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"indoubt/policy/advice"
+
 	"github.com/spf13/cobra"
 
 	"indoubt/policy"
@@ -120,7 +122,7 @@ func writePolicy(w *safe.Writer, p *policy.Policy) {
 		if k.Read != nil {
 			check = "checked"
 		}
-		if k.Resend == policy.ResendHere {
+		if k.Resend == advice.ResendHere {
 			send = "sent from here"
 		}
 		w.Printf("  %-28s line %-4d %-9s  %-21s  retry max %d\n", name, k.Line, check, send, k.Retry.Max)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"indoubt/policy/advice"
+
 	"indoubt/ui/ticket"
 
 	"indoubt/ledger"
@@ -113,36 +115,36 @@ func nightFacts(rec ledger.Record, now time.Time) ticket.Facts {
 	o := rec.Operation
 	p := rec.Pricing
 	f := ticket.Facts{File: "/etc/indoubt/policy.yaml", Via: "pipeline", Pattern: o.Kind}
-	f.Advice = policy.Advice{Duplicate: p.Duplicate, Miss: p.Miss, RetryCost: p.Odds * p.Duplicate.Value, LeaveCost: (1 - p.Odds) * p.Miss.Value, LookCost: 5, Odds: policy.Odds{P: p.Odds}}
+	f.Advice = advice.Advice{Duplicate: p.Duplicate, Miss: p.Miss, RetryCost: p.Odds * p.Duplicate.Value, LeaveCost: (1 - p.Odds) * p.Miss.Value, LookCost: 5, Odds: advice.Odds{P: p.Odds}}
 	switch o.Kind {
 	case "bank.payout":
 		f.Line, f.HasRead = 40, true
-		f.Advice.Verb = policy.AdviseLook
+		f.Advice.Verb = advice.Look
 	case "legacy.charge":
 		f.Line, f.Link, f.Via = 81, "https://pay.legacy.example/search?q=indoubt-7E02", "http"
-		f.Advice.Odds = policy.Odds{P: 0.5, N: 4, Low: 0.15, High: 0.85}
-		f.Advice.Verb, f.Advice.Reason = policy.AdviseLook, "both mistakes cost more than looking (5)"
-		f.Advice.Where = policy.LookUp{Link: f.Link, Search: []string{o.Token, o.Title}, From: o.StartedAt, To: o.EndedAt.Add(2 * time.Minute)}
+		f.Advice.Odds = advice.Odds{P: 0.5, N: 4, Low: 0.15, High: 0.85}
+		f.Advice.Verb, f.Advice.Reason = advice.Look, "both mistakes cost more than looking (5)"
+		f.Advice.Where = advice.LookUp{Link: f.Link, Search: []string{o.Token, o.Title}, From: o.StartedAt, To: o.EndedAt.Add(2 * time.Minute)}
 		f.Basis = ledger.BasisRiskAccepted
 	case "deploy":
 		f.Line = 96
-		f.Advice.Verb, f.Advice.Reason = policy.AdviseAbandon, "overtaken: deploy web 4.18.3 landed on the same target"
+		f.Advice.Verb, f.Advice.Reason = advice.Abandon, "overtaken: deploy web 4.18.3 landed on the same target"
 	case "mail.send":
 		f.Line, f.HasRead, f.Via, f.RetryMax = 60, true, "http", 2
-		f.Advice.Verb, f.Advice.Basis, f.Advice.Reason = policy.AdviseRetry, ledger.BasisProof, "proven not landed: sending again cannot be twice"
+		f.Advice.Verb, f.Advice.Basis, f.Advice.Reason = advice.Retry, ledger.BasisProof, "proven not landed: sending again cannot be twice"
 		f.Basis = ledger.BasisProof
 	case "x.post":
 		f.Line = 70
-		f.Advice.Odds = policy.Odds{P: 0.84, N: 37, Low: 0.69, High: 0.93}
-		f.Advice.Verb, f.Advice.Reason = policy.AdviseLeave, "leaving costs less than sending twice"
+		f.Advice.Odds = advice.Odds{P: 0.84, N: 37, Low: 0.69, High: 0.93}
+		f.Advice.Verb, f.Advice.Reason = advice.Leave, "leaving costs less than sending twice"
 	case "stripe.charge":
 		f.Line, f.HasRead, f.RetryMax, f.Remembers, f.Downstream = 20, true, 3, 24*time.Hour, "stripe"
 		f.SafeUntil, f.ProofAt, f.ProofPossible = o.StartedAt.Add(23*time.Hour), o.EndedAt.Add(2*time.Minute), true
-		f.Advice.Odds = policy.Odds{P: p.Odds, N: 60, Low: 0.4, High: 0.64}
-		f.Advice.Verb, f.Advice.Reason = policy.AdviseWait, "checks will tell"
+		f.Advice.Odds = advice.Odds{P: p.Odds, N: 60, Low: 0.4, High: 0.64}
+		f.Advice.Verb, f.Advice.Reason = advice.Wait, "checks will tell"
 	default:
 		f.Pattern, f.Line = "", 0
-		f.Advice.Verb, f.Advice.Reason = policy.AdviseLook, "no policy for this kind"
+		f.Advice.Verb, f.Advice.Reason = advice.Look, "no policy for this kind"
 	}
 	return f
 }

@@ -7,8 +7,9 @@ import (
 	"strings"
 	"time"
 
+	"indoubt/policy/advice"
+
 	"indoubt/ledger"
-	"indoubt/policy"
 	"indoubt/ui/console/ask"
 	"indoubt/ui/console/feed"
 	"indoubt/ui/console/table"
@@ -247,12 +248,12 @@ func (m *Root) mark(ranged bool) tea.Cmd {
 func (m *Root) takeAdvice() tea.Cmd {
 	t := m.feed.Brief().At(m.Now, m.Zone)
 	verb, why := t.Advice()
-	keys := map[string]string{policy.AdviseRetry: "R", policy.AdviseConfirm: "C", policy.AdviseAbandon: "A", policy.AdviseLeave: "P"}
+	keys := map[string]string{advice.Retry: "R", advice.Confirm: "C", advice.Abandon: "A", advice.Leave: "P"}
 	if key := keys[verb]; key != "" {
 		return m.pressBinding(key)
 	}
 	switch {
-	case verb != policy.AdviseLook:
+	case verb != advice.Look:
 		m.say("%s%s", verb, ticket.Colon(why.String()))
 		return nil
 	case t.Row.Conflict != ledger.NoConflict:

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"indoubt/policy/advice"
+
 	"indoubt/ledger/need"
 	"indoubt/ui/console/draw"
 	"indoubt/ui/console/feed"
@@ -184,7 +186,7 @@ func TestTheShortDetailDoesNotCutTheAdvice(t *testing.T) {
 	why := "both mistakes cost more than looking, as the cases of the last ninety days that were like it have shown: look at both"
 	b := newBench(t, 80, 24, o).judged(func(r ledger.Record, now time.Time) ticket.Facts {
 		f := nightFacts(r, now)
-		if f.Advice.Verb == policy.AdviseLook {
+		if f.Advice.Verb == advice.Look {
 			f.Advice.Reason = why
 		}
 		return f
@@ -249,7 +251,7 @@ func TestAGuessSaysWhatItRestsOn(t *testing.T) {
 	o := nightOptions()
 	newBench(t, 120, 40, o).judged(func(r ledger.Record, now time.Time) ticket.Facts {
 		f := nightFacts(r, now)
-		f.Advice.Odds = policy.Odds{P: 0.08, N: 8, Low: 0, High: 0.3, Others: 36, Why: "none of this kind yet, 36 of other kinds (timeout)"}
+		f.Advice.Odds = advice.Odds{P: 0.08, N: 8, Low: 0, High: 0.3, Others: 36, Why: "none of this kind yet, 36 of other kinds (timeout)"}
 		return f
 	}).cursorOn(2).shows("8% (0–30%) is a guess: none of this kind yet, 36 of other kinds")
 }
@@ -473,8 +475,8 @@ func TestWhatIsOvertakenIsJudgedAnew(t *testing.T) {
 	b := newBench(t, 80, 24, nightOptions())
 	b.judged(func(rec ledger.Record, now time.Time) ticket.Facts {
 		f := nightFacts(rec, now)
-		if f.Advice.Verb == policy.AdviseLeave && len(rec.Landings()) > 0 {
-			f.Advice.Verb = policy.AdviseAbandon
+		if f.Advice.Verb == advice.Leave && len(rec.Landings()) > 0 {
+			f.Advice.Verb = advice.Abandon
 		}
 		return f
 	}).shows("84%      no check    leave")

@@ -6,8 +6,9 @@ import (
 	"strings"
 	"time"
 
+	"indoubt/policy/advice"
+
 	"indoubt/ledger"
-	"indoubt/policy"
 	"indoubt/ui/safe"
 )
 
@@ -19,9 +20,9 @@ func (t Ticket) Advice() (verb string, why safe.Text) {
 	o, a := &t.Record.Operation, t.Facts.Advice
 	switch state := t.State(); {
 	case state == ledger.Pending:
-		return policy.AdviseWait, safe.Say("its attempt ends by %s", t.at(o.DeadlineAt))
+		return advice.Wait, safe.Say("its attempt ends by %s", t.at(o.DeadlineAt))
 	case o.Conflict != ledger.NoConflict:
-		return policy.AdviseLook, t.putRight()
+		return advice.Look, t.putRight()
 	case state == ledger.Abandoned:
 		return Done, safe.Say("nothing to do: it will not be sent. U restores what it was")
 	case o.Moved != "":
@@ -29,8 +30,8 @@ func (t Ticket) Advice() (verb string, why safe.Text) {
 	case state == ledger.Committed:
 		return Done, safe.Say("nothing to do. U undoes it")
 	}
-	verb, why = cmp.Or(a.Verb, policy.AdviseLook), safe.Exact(a.Reason)
-	if a.Verb == policy.AdviseLeave && t.State() == ledger.Uncertain {
+	verb, why = cmp.Or(a.Verb, advice.Look), safe.Exact(a.Reason)
+	if a.Verb == advice.Leave && t.State() == ledger.Uncertain {
 		why = safe.Say("%s. %s", why, t.leaveEnds())
 	}
 	return verb, why
@@ -56,21 +57,21 @@ func (t Ticket) HowTo() []safe.Text {
 	say, o := safe.Say, &t.Record.Operation
 	verb, _ := t.Advice()
 	switch verb {
-	case policy.AdviseLook:
+	case advice.Look:
 		if o.Conflict != ledger.NoConflict {
 			return nil
 		}
 		return []safe.Text{t.WhereToLook(), say("one    C, paste its receipt"), say("none   X asks how you know; a look is no proof"), say("two    C, paste both: it becomes HAPPENED TWICE")}
-	case policy.AdviseRetry:
+	case advice.Retry:
 		return []safe.Text{say("R shows exactly what would be sent, and asks")}
-	case policy.AdviseConfirm:
+	case advice.Confirm:
 		return []safe.Text{say("C records that it landed; nothing is sent")}
-	case policy.AdviseAbandon:
+	case advice.Abandon:
 		if (later{t}).came() {
 			return []safe.Text{say("A ends it: no one sends it any more. What landed instead stays")}
 		}
 		return []safe.Text{say("A records that it stays undone; nothing is sent")}
-	case policy.AdviseWait:
+	case advice.Wait:
 		switch {
 		case t.State() == ledger.Pending:
 			return nil

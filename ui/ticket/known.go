@@ -6,8 +6,9 @@ import (
 	"strings"
 	"time"
 
+	"indoubt/policy/advice"
+
 	"indoubt/ledger"
-	"indoubt/policy"
 	"indoubt/ui/safe"
 )
 
@@ -154,7 +155,7 @@ func (t Ticket) Guess() safe.Text {
 	return safe.Say("%s (%s, %s)", Percent(odds.P), Plural(odds.N, "case", "cases"), between(odds))
 }
 
-func between(o policy.Odds) safe.Text { return safe.Say("%.0f–%.0f%%", o.Low*100, o.High*100) }
+func between(o advice.Odds) safe.Text { return safe.Say("%.0f–%.0f%%", o.Low*100, o.High*100) }
 
 // later tells of the operation that came later on a ticket's target.
 type later struct{ Ticket }

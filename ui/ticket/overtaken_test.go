@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"indoubt/policy/advice"
+
 	"indoubt/ledger"
 	"indoubt/ledger/need"
 	"indoubt/policy"
@@ -14,7 +16,7 @@ import (
 // nothing there says to gamble, to wait or to send it again.
 func TestWhatIsOvertakenSaysWhatLandedInstead(t *testing.T) {
 	p := need.Get(policy.Parse("p.yaml", []byte("version: 1\nkinds:\n  pay: { cost: { duplicate: 24000, miss: 12000 } }\n")))(t)
-	past := policy.History([]ledger.DoubtCount{{Kind: "pay", Class: ledger.ClassTimeout, Landed: 30, Missed: 30}})
+	past := advice.History([]ledger.DoubtCount{{Kind: "pay", Class: ledger.ClassTimeout, Landed: 30, Missed: 30}})
 	judge := ByPolicy(func() *policy.Policy { return p.WithHistory(past) })
 	for name, c := range map[string]struct {
 		later  ledger.State
@@ -32,7 +34,7 @@ func TestWhatIsOvertakenSaysWhatLandedInstead(t *testing.T) {
 		})
 		o = From(*o.Record, judge, at, time.UTC)
 		verb, why := o.Advice()
-		need.Must(t, verb == policy.AdviseAbandon && strings.Contains(why.String(), "deploy web 43"), "%s: %s, %s", name, verb, why)
+		need.Must(t, verb == advice.Abandon && strings.Contains(why.String(), "deploy web 43"), "%s: %s, %s", name, verb, why)
 		need.Equal(t, o.Do().String(), "abandon", name)
 		clocks, _ := o.Clocks()
 		need.Must(t, len(clocks) == 1, "%s: clocks %v", name, clocks)

@@ -6,8 +6,9 @@ import (
 	"strconv"
 	"strings"
 
+	"indoubt/policy/advice"
+
 	"indoubt/ledger"
-	"indoubt/policy"
 	"indoubt/ui/safe"
 )
 
@@ -24,10 +25,10 @@ func (t Ticket) Price(room int) safe.Text {
 	case state != ledger.Uncertain:
 		return safe.Text{}
 	}
-	p := policy.Rounded(a.Odds.P)
+	p := advice.Rounded(a.Odds.P)
 	words := func(gap string, given func(ledger.Cost) string, amount func(float64) string) safe.Text {
 		return safe.Say("retry %s × %s = %s%sleave %s × %s = %s%slooking %s",
-			policy.Share(p), given(a.Duplicate), amount(a.RetryCost), gap, policy.Share(1-p), given(a.Miss), amount(a.LeaveCost), gap, amount(a.LookCost))
+			advice.Share(p), given(a.Duplicate), amount(a.RetryCost), gap, advice.Share(1-p), given(a.Miss), amount(a.LeaveCost), gap, amount(a.LookCost))
 	}
 	for _, text := range []safe.Text{words("    ", FullValue, Full), words("  ", FullValue, Full), words("  ", Cost, Money)} {
 		if Width(text.String()) <= room {

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"indoubt/policy/advice"
+
 	"indoubt/ledger"
 	"indoubt/policy"
 	"indoubt/ui/safe"
@@ -112,7 +114,7 @@ func (t Ticket) at(m time.Time) string { return Moment(m, t.Now, t.Zone) }
 // Facts is what the policy in force says about one operation now, reduced to
 // what the screen shows.
 type Facts struct {
-	Advice policy.Advice
+	Advice advice.Advice
 	Price  ledger.Pricing // what the policy in force would write beside it in the list
 
 	Pattern    string // of the kind in the policy; "" when the defaults apply
@@ -156,7 +158,7 @@ func ByPolicy(inForce func() *policy.Policy) Judge {
 			Advice: k.Advise(rec, now), Price: k.Price(rec),
 			Pattern: k.Pattern, File: p.Path(), Line: k.Line,
 			Link: k.Link(rec.Operation), HasRead: k.Read != nil,
-			Via:       policy.Sending{Kind: k, Record: rec}.Via(),
+			Via:       k.Via(rec),
 			Replaces:  k.Effect.Replaces(),
 			RetryMax:  k.Retry.Max,
 			Remembers: k.Remembers,

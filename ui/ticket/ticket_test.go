@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"indoubt/policy/advice"
+
 	"indoubt/ledger"
 	"indoubt/ledger/need"
 	"indoubt/policy"
@@ -28,7 +30,7 @@ func operation(change func(*ledger.Record)) Ticket {
 	rec.Pricing = ledger.Pricing{OperationID: "1", Digest: "d", Duplicate: ledger.Cost{Value: 24_000}, Miss: ledger.Cost{Value: 10, Guess: true, Word: "medium"}, DecideAt: ledger.Never, ReadAt: ledger.Never}
 	change(&rec)
 	return From(rec, func(ledger.Record, time.Time) Facts {
-		return Facts{Advice: policy.Advice{Verb: "look", Odds: policy.Odds{P: 0.5}}}
+		return Facts{Advice: advice.Advice{Verb: "look", Odds: advice.Odds{P: 0.5}}}
 	}, at, time.UTC)
 }
 
@@ -97,7 +99,7 @@ func TestWhatIsNotSeenIsNamed(t *testing.T) {
 		r.Reads = []ledger.Read{{Verdict: ledger.NotSeen, Over: 1, BeganAt: at}}
 	})
 	o.Facts.Basis = ledger.BasisNotSeen
-	o.Facts.Advice = policy.Advice{Verb: policy.AdviseRetry, Basis: ledger.BasisNotSeen, Odds: policy.Odds{P: 0.1, N: 3}}
+	o.Facts.Advice = advice.Advice{Verb: advice.Retry, Basis: ledger.BasisNotSeen, Odds: advice.Odds{P: 0.1, N: 3}}
 	landed, _ := o.Landed()
 	known, _ := o.Known()
 	said := []string{landed.String(), o.Do().String(), known.String(), o.Price(80).String(), o.WouldRetry().String()}
@@ -141,7 +143,7 @@ func TestThePrintedArithmeticMultiplies(t *testing.T) {
 	}
 	product := regexp.MustCompile(`(\S+) × (\S+) = (\S+)`)
 	for landed := range 40 {
-		past := policy.History([]ledger.DoubtCount{{Kind: "pay", Class: ledger.ClassTimeout, Landed: landed, Missed: 19}})
+		past := advice.History([]ledger.DoubtCount{{Kind: "pay", Class: ledger.ClassTimeout, Landed: landed, Missed: 19}})
 		p := need.Get(policy.Parse("p.yaml", []byte("version: 1\nkinds:\n  pay: { cost: { duplicate: 24000, miss: 1234.56 } }\n")))(t)
 		o := operation(func(r *ledger.Record) { r.Operation.ErrorClass = ledger.ClassTimeout })
 		o = From(*o.Record, ByPolicy(func() *policy.Policy { return p.WithHistory(past) }), at, time.UTC)
@@ -174,7 +176,7 @@ func TestAGuessNamesItsBase(t *testing.T) {
 		{123_456, 0, "69%", "123,456 cases"},
 	} {
 		o := operation(func(*ledger.Record) {})
-		o.Facts.Advice.Odds = policy.Odds{P: 0.69, N: c.own + min(c.others, 8), Others: c.others}
+		o.Facts.Advice.Odds = advice.Odds{P: 0.69, N: c.own + min(c.others, 8), Others: c.others}
 		if c.others > 0 {
 			o.Facts.Advice.Odds.Why = map[bool]string{true: "none of this kind yet, 240 of other kinds", false: "12 cases like it and 240 of other kinds"}[c.own == 0]
 		}

@@ -1,4 +1,9 @@
-package policy
+// Package advice is what to do about an operation now: by what is recorded of it, by the terms of
+// its kind (times, and what a repeat does), by the odds that the ledger's history gives, and by
+// what either mistake costs. It is pure.
+//
+// It may import ledger, and expr, which writes amounts.
+package advice
 
 import (
 	"cmp"
@@ -9,43 +14,66 @@ import (
 	"strings"
 	"time"
 
-	"indoubt/policy/transport"
-
 	"indoubt/ledger"
 	"indoubt/policy/expr"
 )
 
-// Advise is the cheapest safe action at now: the first rule that applies, with its
-// arithmetic and the time at which a clock changes it. Until ChangesAt the same record
-// has the same advice. Times are in milliseconds, as in the ledger.
-func (k *Kind) Advise(rec ledger.Record, now time.Time) Advice {
-	checkable, unasked := k.Checkable(rec)
-	by := adviser{checkable}
-	priced := by.appraise(rec)
-	a := by.adviseAt(priced, rec, now)
-	for _, at := range by.changeTimes(rec, now) {
-		b := by.adviseAt(priced, rec, at)
+// The verbs an Advice may have.
+const (
+	Look    = "look"
+	Confirm = "confirm"
+	Retry   = "retry"
+	Abandon = "abandon"
+	Wait    = "wait"
+	Leave   = "leave"
+)
+
+// Advice is the cheapest safe action now and why.
+type Advice struct {
+	Verb            string       // look confirm retry abandon wait leave
+	Reason          string       // one plain sentence
+	Basis           ledger.Basis // for retry
+	Odds            Odds
+	Duplicate, Miss ledger.Cost
+	RetryCost       float64   // p·duplicate, with p as Rounded gives it
+	LeaveCost       float64   // (1−p)·miss
+	LookCost        float64   // what looking by hand costs
+	ProofAt         time.Time // when absence becomes provable; zero: never
+	ParkedUntil     time.Time // it is out of the way until then; zero: it is not
+	ChangesAt       time.Time // when a clock changes this advice; zero: none does
+	Where           LookUp    // for look
+}
+
+// LookUp is what a person needs to look an operation up by hand.
+type LookUp struct {
+	Link     string    // "" when there is none
+	Search   []string  // what to search for, the surest first; only what was sent
+	From, To time.Time // when it can have landed; To is zero where the policy does not bound it
+}
+
+// Choose fills in the cheapest safe action at now, for these odds and costs: the first rule that
+// applies, with its arithmetic and the time at which a clock changes it. Until ChangesAt the same
+// record has the same advice. Times are in milliseconds, as in the ledger.
+func (k Terms) Choose(a Advice, rec ledger.Record, now time.Time) Advice {
+	landed := Rounded(a.Odds.P)
+	a.LookCost, a.RetryCost, a.LeaveCost = lookCost, landed*a.Duplicate.Value, (1-landed)*a.Miss.Value
+	if at, ok := k.ProofAt(rec); ok {
+		a.ProofAt = at
+	}
+	priced := a
+	a = k.adviseAt(priced, rec, now)
+	for _, at := range k.changeTimes(rec, now) {
+		b := k.adviseAt(priced, rec, at)
 		if b.Verb != a.Verb || b.Basis != a.Basis || b.Reason != a.Reason || !b.ParkedUntil.Equal(a.ParkedUntil) {
 			a.ChangesAt = at
 			break
 		}
 	}
-	if a.Verb == AdviseLook {
-		a.Where = by.where(rec)
-		if unasked != nil {
-			a.Reason = "no check is possible: " + oneLine(unasked) + "; " + a.Reason
-		}
-	}
 	return a
 }
 
-// adviser are the rules of the advice, which a kind has where it can be read.
-type adviser struct{ *Kind }
-
-func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
-
 // changeTimes are the coming moments at which a clock may change the advice, in order.
-func (k adviser) changeTimes(rec ledger.Record, now time.Time) []time.Time {
+func (k Terms) changeTimes(rec ledger.Record, now time.Time) []time.Time {
 	o := rec.Operation
 	candidates := []time.Time{k.KeySafeUntil(rec), k.waitUntil(rec), o.ParkedUntil}
 	if proof, ok := k.ProofAt(rec); ok {
@@ -64,21 +92,21 @@ func (k adviser) changeTimes(rec ledger.Record, now time.Time) []time.Time {
 	return out
 }
 
-// where is what a person needs to look it up by hand. It names only what was sent to
+// Where is what a person needs to look it up by hand. It names only what was sent to
 // the downstream: a search for anything else finds nothing whether or not it landed.
-func (k adviser) where(rec ledger.Record) LookUp {
+func (k Terms) Where(rec ledger.Record, link, title string) LookUp {
 	o := rec.Operation
-	l := LookUp{Link: k.Link(o), From: toldStart(rec)}
+	l := LookUp{Link: link, From: ToldStart(rec)}
 	l.Search = append(l.Search, o.Receipts...)
-	if tokenSent(rec) {
+	if TokenSent(rec) {
 		l.Search = append(l.Search, o.Token)
 	}
 	if k.KeyHeader != "" && o.Key != "" && keyWorked(rec) {
 		l.Search = append(l.Search, o.KeyToSend())
 	}
-	l.Search = append(l.Search, k.Title(o))
-	if end := toldEnd(k.Kind, rec); k.LandsWithin != nil && !end.IsZero() {
-		l.To = end.Add(*k.LandsWithin + transport.Skew)
+	l.Search = append(l.Search, title)
+	if end := k.ToldEnd(rec); k.LandsWithin != nil && !end.IsZero() {
+		l.To = end.Add(*k.LandsWithin + ledger.Skew)
 	}
 	return l
 }
@@ -86,20 +114,7 @@ func (k adviser) where(rec ledger.Record) LookUp {
 // lookCost is what it costs a person to look an operation up by hand, in the policy's currency.
 const lookCost = 5
 
-// appraise is the part of an advice that no clock changes.
-func (k adviser) appraise(rec ledger.Record) Advice {
-	a := Advice{Odds: k.Odds(rec), LookCost: lookCost}
-	a.Duplicate, a.Miss = k.Costs(rec.Operation)
-	landed := Rounded(a.Odds.P)
-	a.RetryCost = landed * a.Duplicate.Value
-	a.LeaveCost = (1 - landed) * a.Miss.Value
-	if at, ok := k.ProofAt(rec); ok {
-		a.ProofAt = at
-	}
-	return a
-}
-
-func (k adviser) adviseAt(a Advice, rec ledger.Record, now time.Time) Advice {
+func (k Terms) adviseAt(a Advice, rec ledger.Record, now time.Time) Advice {
 	if now.Before(rec.Operation.ParkedUntil) {
 		a.ParkedUntil = rec.Operation.ParkedUntil
 	}
@@ -108,30 +123,30 @@ func (k adviser) adviseAt(a Advice, rec ledger.Record, now time.Time) Advice {
 }
 
 // choose walks down the list; the first that applies is the advice.
-func (k adviser) choose(a *Advice, rec ledger.Record, now time.Time) {
+func (k Terms) choose(a *Advice, rec ledger.Record, now time.Time) {
 	o := rec.Operation
 	state := o.StateAt(now)
 	landed := o.Verdict == ledger.Landed || o.Verdict == ledger.Twice
 	say := func(verb, reason string) { a.Verb, a.Reason = verb, reason }
 	switch {
 	case o.Conflict != ledger.NoConflict:
-		say(AdviseLook, conflictReason(o))
+		say(Look, conflictReason(o))
 	case state == ledger.Pending:
-		say(AdviseWait, "an attempt is in flight")
+		say(Wait, "an attempt is in flight")
 	case state == ledger.Committed:
-		say(AdviseLeave, "it landed")
+		say(Leave, "it landed")
 	case state == ledger.Abandoned:
-		say(AdviseLeave, "it was given up")
+		say(Leave, "it was given up")
 	case state == ledger.Uncertain && landed:
-		say(AdviseConfirm, "a check found it")
+		say(Confirm, "a check found it")
 	case allowed(rec, now):
-		say(AdviseWait, "one send is allowed and waits for its pipeline")
+		say(Wait, "one send is allowed and waits for its pipeline")
 	case state == ledger.Failed:
 		k.chooseNotLanded(a, rec, now)
 	case rec.Overtaken() != nil:
-		say(AdviseAbandon, overtakenReason(rec.Overtaken()))
+		say(Abandon, overtakenReason(rec.Overtaken()))
 	case now.Before(k.waitUntil(rec)):
-		say(AdviseWait, k.waitReason(rec, a.ProofAt, now))
+		say(Wait, k.waitReason(rec, a.ProofAt, now))
 	default:
 		k.chooseInDoubt(a, rec, now)
 	}
@@ -154,18 +169,18 @@ func allowed(rec ledger.Record, now time.Time) bool {
 }
 
 // chooseNotLanded advises on an operation that is known not to have landed.
-func (k adviser) chooseNotLanded(a *Advice, rec ledger.Record, now time.Time) {
+func (k Terms) chooseNotLanded(a *Advice, rec ledger.Record, now time.Time) {
 	o := rec.Operation
 	basis, why, _ := k.AllowedBasis(rec, now)
 	switch {
-	case !o.Doubted && allProven(rec.Attempts) && refusedOnly(rec.Attempts):
-		a.Verb, a.Reason = AdviseLeave, "it was refused, and its pipeline knows"
+	case !o.Doubted && AllProven(rec.Attempts) && refusedOnly(rec.Attempts):
+		a.Verb, a.Reason = Leave, "it was refused, and its pipeline knows"
 	case o.Verdict == ledger.Landed || o.Verdict == ledger.Twice || o.Verdict == ledger.Different:
-		a.Verb, a.Reason = AdviseLook, "a check finds one, which is said not to be this one's: a retry is at own risk"
+		a.Verb, a.Reason = Look, "a check finds one, which is said not to be this one's: a retry is at own risk"
 	case rec.Overtaken() != nil:
-		a.Verb, a.Reason = AdviseAbandon, overtakenReason(rec.Overtaken())
+		a.Verb, a.Reason = Abandon, overtakenReason(rec.Overtaken())
 	default:
-		a.Verb, a.Basis, a.Reason = AdviseRetry, basis, why
+		a.Verb, a.Basis, a.Reason = Retry, basis, why
 	}
 }
 
@@ -184,35 +199,35 @@ func overtakenReason(r *ledger.Relation) string {
 }
 
 // chooseInDoubt advises on an operation that no read is about to settle.
-func (k adviser) chooseInDoubt(a *Advice, rec ledger.Record, now time.Time) {
+func (k Terms) chooseInDoubt(a *Advice, rec ledger.Record, now time.Time) {
 	basis, why, _ := k.AllowedBasis(rec, now)
 	switch {
 	case basis == ledger.BasisKeySafe && !rec.Operation.PersonOnly, basis == ledger.BasisNotSeen:
-		a.Verb, a.Basis, a.Reason = AdviseRetry, basis, why
+		a.Verb, a.Basis, a.Reason = Retry, basis, why
 	case a.Odds.N == 0:
-		a.Verb, a.Reason = AdviseLook, "no case like it was ever settled, so there is nothing to guess from"
+		a.Verb, a.Reason = Look, "no case like it was ever settled, so there is nothing to guess from"
 	case a.Duplicate.Guess || a.Miss.Guess:
-		a.Verb, a.Reason = AdviseLook, "no price of its own says what either mistake costs"
+		a.Verb, a.Reason = Look, "no price of its own says what either mistake costs"
 	case a.RetryCost > a.LookCost && a.LeaveCost > a.LookCost:
-		a.Verb, a.Reason = AdviseLook, fmt.Sprintf("looking costs %s, less than either guess", expr.Money(a.LookCost))
+		a.Verb, a.Reason = Look, fmt.Sprintf("looking costs %s, less than either guess", expr.Money(a.LookCost))
 	case a.RetryCost < a.LeaveCost:
-		a.Verb, a.Basis, a.Reason = AdviseRetry, basis, why+"; sending again costs less on average"
+		a.Verb, a.Basis, a.Reason = Retry, basis, why+"; sending again costs less on average"
 	default:
-		a.Verb, a.Reason = AdviseLeave, "leaving it costs no more on average than sending again"
+		a.Verb, a.Reason = Leave, "leaving it costs no more on average than sending again"
 	}
 }
 
 // waitUntil is until when a read can still be expected to settle it; the zero
 // time when none can. Where absence can be proven, that is some time after the
 // proof; else reads only hope to see it landed, until a person is asked.
-func (k adviser) waitUntil(rec ledger.Record) time.Time {
+func (k Terms) waitUntil(rec ledger.Record) time.Time {
 	o := rec.Operation
-	if !readsDecide(k.Kind, rec) || o.State != ledger.Uncertain && o.State != ledger.Pending {
+	if !k.ReadsDecide(rec) || o.State != ledger.Uncertain && o.State != ledger.Pending {
 		return time.Time{}
 	}
-	since := doubtSince(o)
+	since := DoubtSince(o)
 	if since.IsZero() || o.State == ledger.Pending {
-		since = toldEnd(k.Kind, rec)
+		since = k.ToldEnd(rec)
 	}
 	if since.IsZero() {
 		return time.Time{}
@@ -230,7 +245,7 @@ func (k adviser) waitUntil(rec ledger.Record) time.Time {
 // proofGrace is how long after the proof time the proving read may take to come.
 const proofGrace = time.Minute
 
-func (k adviser) waitReason(rec ledger.Record, proof time.Time, now time.Time) string {
+func (k Terms) waitReason(rec ledger.Record, proof time.Time, now time.Time) string {
 	_, unseen := ledger.Unseen(rec.Reads, len(rec.Attempts))
 	switch {
 	case unseen:

@@ -1,4 +1,4 @@
-package policy
+package advice
 
 import (
 	"cmp"
@@ -7,6 +7,17 @@ import (
 
 	"indoubt/ledger"
 )
+
+// Odds is the chance that an operation in doubt landed, with the interval that
+// holds it with 95 %. N is how many settled cases of the ledger it rests on; 0
+// means that only the built-in prior speaks. Cases of other kinds count in N only
+// as far as they carry weight; Others is how many there are.
+type Odds struct {
+	P, Low, High float64
+	N            int
+	Others       int
+	Why          string
+}
 
 // prior is the chance that a write landed whose answer failed to come in a
 // certain way, before the ledger has cases of its own. They are guesses of
@@ -68,15 +79,15 @@ func (p *Past) of(kind string, class ledger.ErrorClass) (own, others pastCount) 
 	return own, pastCount{all.landed - own.landed, all.missed - own.missed}
 }
 
-// Odds is the chance that the operation landed: the history of its kind and
-// error class. Facts have odds of 0 or 1.
-func (k *Kind) Odds(rec ledger.Record) Odds {
+// OddsOf is the chance that the operation landed: the history of its kind and
+// error class, nil for none. Facts have odds of 0 or 1.
+func OddsOf(past *Past, rec ledger.Record) Odds {
 	if p, why, known := fact(rec); known {
 		return Odds{P: p, Low: p, High: p, Why: why}
 	}
-	est := k.posterior(rec.Operation)
-	low, high := est.interval()
-	return Odds{P: est.mean(), Low: low, High: high, N: est.cases(), Others: est.others, Why: est.why(rec.Operation.ErrorClass)}
+	est := past.posterior(rec.Operation)
+	low, high := est.Interval()
+	return Odds{P: est.Mean(), Low: low, High: high, N: est.cases(), Others: est.others, Why: est.why(rec.Operation.ErrorClass)}
 }
 
 // fact is what is known and needs no guess.
@@ -93,23 +104,23 @@ func fact(rec ledger.Record) (p float64, why string, known bool) {
 	return 0, "", false
 }
 
-// estimate is a Beta(a, b) and what it rests on.
-type estimate struct {
-	a, b        float64
+// Estimate is a Beta(a, b) and what it rests on.
+type Estimate struct {
+	A, B        float64
 	own, others int // cases of the kind, and of other kinds, with the same error class
 }
 
-func (e estimate) mean() float64 { return e.a / (e.a + e.b) }
+func (e Estimate) Mean() float64 { return e.A / (e.A + e.B) }
 
-// interval holds the chance with 95 %: the logarithm of the odds is nearly normal.
-func (e estimate) interval() (low, high float64) {
-	half := 1.96 * math.Sqrt(1/e.a+1/e.b)
-	return e.a / (e.a + e.b*math.Exp(half)), e.a / (e.a + e.b*math.Exp(-half))
+// Interval holds the chance with 95 %: the logarithm of the odds is nearly normal.
+func (e Estimate) Interval() (low, high float64) {
+	half := 1.96 * math.Sqrt(1/e.A+1/e.B)
+	return e.A / (e.A + e.B*math.Exp(half)), e.A / (e.A + e.B*math.Exp(-half))
 }
 
-func (e estimate) cases() int { return e.own + min(e.others, classWeight) }
+func (e Estimate) cases() int { return e.own + min(e.others, classWeight) }
 
-func (e estimate) why(class ledger.ErrorClass) string {
+func (e Estimate) why(class ledger.ErrorClass) string {
 	what := string(class)
 	if class == "" {
 		what = "no answer"
@@ -136,18 +147,14 @@ func (e estimate) why(class ledger.ErrorClass) string {
 // priorWeight + classWeight cases, however many there were: other kinds go to
 // other places. So ten own cases outvote any number of foreign ones, and a kind
 // without own cases still begins with what the house knows of, say, resets.
-func (k *Kind) posterior(o ledger.Operation) estimate {
+func (p *Past) posterior(o ledger.Operation) Estimate {
 	mean := cmp.Or(prior[o.ErrorClass], priorElse)
-	var past *Past
-	if k.policy != nil {
-		past = k.policy.past
-	}
-	own, others := past.of(o.Kind, o.ErrorClass)
-	e := estimate{own: own.landed + own.missed, others: others.landed + others.missed}
+	own, others := p.of(o.Kind, o.ErrorClass)
+	e := Estimate{own: own.landed + own.missed, others: others.landed + others.missed}
 	mean = (priorWeight*mean + float64(others.landed)) / (priorWeight + float64(e.others))
 	weight := priorWeight + min(float64(e.others), classWeight)
-	e.a = weight*mean + float64(own.landed)
-	e.b = weight*(1-mean) + float64(own.missed)
+	e.A = weight*mean + float64(own.landed)
+	e.B = weight*(1-mean) + float64(own.missed)
 	return e
 }
 

@@ -1,21 +1,16 @@
-package policy
+package advice
 
 import (
-	"math"
 	"slices"
 	"time"
-
-	"indoubt/policy/verdict"
-
-	"indoubt/policy/transport"
 
 	"indoubt/ledger"
 )
 
-// latestEnd is the latest time at which the last transmission can have ended, as far as
+// LatestEnd is the latest time at which the last transmission can have ended, as far as
 // the checks of this boot tell: by the wall clock, and no earlier than the first of them.
-func latestEnd(k *Kind, rec ledger.Record) time.Time {
-	end := toldEnd(k, rec)
+func (k Terms) LatestEnd(rec ledger.Record) time.Time {
+	end := k.ToldEnd(rec)
 	for _, a := range rec.Attempts {
 		waited, seen := rec.Waited(a)
 		if at := rec.Now.Add(a.Unheard() - waited); seen && at.After(end) {
@@ -25,9 +20,9 @@ func latestEnd(k *Kind, rec ledger.Record) time.Time {
 	return end
 }
 
-// toldEnd is latestEnd by the wall clock, for people. An attempt without a recorded end may
+// ToldEnd is latestEnd by the wall clock, for people. An attempt without a recorded end may
 // go on until its deadline, and so may one that the ledger has lost.
-func toldEnd(k *Kind, rec ledger.Record) time.Time {
+func (k Terms) ToldEnd(rec ledger.Record) time.Time {
 	end := rec.Operation.EndedAt
 	if lost := rec.LostEnd(k.Deadline); lost.After(end) {
 		end = lost
@@ -53,7 +48,7 @@ func toldEnd(k *Kind, rec ledger.Record) time.Time {
 // earliestStart is the earliest time at which the first transmission can have begun: by the
 // wall clock, and no later than a check of this boot saw it over.
 func earliestStart(rec ledger.Record) time.Time {
-	start := toldStart(rec)
+	start := ToldStart(rec)
 	for _, a := range rec.Attempts {
 		waited, seen := rec.Waited(a)
 		if at := rec.Now.Add(-waited); seen && at.Before(start) {
@@ -63,8 +58,8 @@ func earliestStart(rec ledger.Record) time.Time {
 	return start
 }
 
-// toldStart is earliestStart by the wall clock, for people.
-func toldStart(rec ledger.Record) time.Time {
+// ToldStart is earliestStart by the wall clock, for people.
+func ToldStart(rec ledger.Record) time.Time {
 	start := rec.Operation.StartedAt
 	for _, a := range rec.Attempts {
 		if start.IsZero() || !a.StartedAt.IsZero() && a.StartedAt.Before(start) {
@@ -81,18 +76,18 @@ func toldStart(rec ledger.Record) time.Time {
 // process of an attempt may still write, or of a command that the ledger has lost, it looks from the newest of several
 // attempts on, the effect may have gone out of sight by then, or only a person
 // settles this operation.
-func (k *Kind) ProofAt(rec ledger.Record) (time.Time, bool) {
-	if k.Read == nil || k.Read.complete == nil || k.LandsWithin == nil || k.VisibleWithin == nil || rec.Operation.PersonOnly {
+func (k Terms) ProofAt(rec ledger.Record) (time.Time, bool) {
+	if k.LandsWithin == nil || k.VisibleWithin == nil || rec.Operation.PersonOnly {
 		return time.Time{}, false
 	}
-	if !k.Read.Proves() || !tokenSent(rec) || rec.OpenTree() != nil || rec.LostCommand() {
+	if !k.CanProve || !TokenSent(rec) || rec.OpenTree() != nil || rec.LostCommand() {
 		return time.Time{}, false
 	}
-	end := latestEnd(k, rec)
-	if end.IsZero() || k.Read.newestOnly() && doubtedBefore(rec) {
+	end := k.LatestEnd(rec)
+	if end.IsZero() || k.NewestOnly && doubtedBefore(rec) {
 		return time.Time{}, false
 	}
-	at := end.Add(*k.LandsWithin + *k.VisibleWithin + transport.Skew)
+	at := end.Add(*k.LandsWithin + *k.VisibleWithin + ledger.Skew)
 	if until := k.VisibleUntil(rec); !at.Before(until) {
 		return time.Time{}, false
 	}
@@ -101,17 +96,17 @@ func (k *Kind) ProofAt(rec ledger.Record) (time.Time, bool) {
 
 // VisibleUntil is until when a read can be trusted to show the effect of every
 // attempt: the first start + visible_for − Skew, or Never where that is not bounded.
-func (k *Kind) VisibleUntil(rec ledger.Record) time.Time {
+func (k Terms) VisibleUntil(rec ledger.Record) time.Time {
 	start := earliestStart(rec)
 	if k.VisibleFor == nil || start.IsZero() {
 		return ledger.Never
 	}
-	return start.Add(*k.VisibleFor - transport.Skew)
+	return start.Add(*k.VisibleFor - ledger.Skew)
 }
 
-// tokenSent reports whether the token was in every attempt that may have landed:
+// TokenSent reports whether the token was in every attempt that may have landed:
 // a search by token is blind to an effect without it.
-func tokenSent(rec ledger.Record) bool {
+func TokenSent(rec ledger.Record) bool {
 	if rec.Operation.Token == "" || len(rec.Attempts) == 0 {
 		return rec.Operation.TokenSent && rec.Operation.Token != ""
 	}
@@ -129,18 +124,18 @@ func allThatMayHaveLanded(attempts []ledger.Attempt, had func(ledger.Attempt) bo
 
 // KeyWorks reports whether the downstream takes a repeat under the same key for the
 // same request, as far as the policy knows.
-func (k *Kind) KeyWorks() bool { return k.Remembers > 0 || k.Effect.Safe() }
+func (k Terms) KeyWorks() bool { return k.Remembers > 0 || k.Effect.Safe() }
 
 // KeySafeUntil is until when a second send cannot act twice: while the
 // downstream remembers the key, so long that a new attempt could still end in
 // time (first start + remembers − deadline − lands_within − Skew). It is Never
 // for an idempotent kind that no later operation has overtaken, and the zero
 // time when a repeat is not known to be safe.
-func (k *Kind) KeySafeUntil(rec ledger.Record) time.Time {
+func (k Terms) KeySafeUntil(rec ledger.Record) time.Time {
 	if k.Effect.Safe() && rec.Overtaken() == nil {
 		return ledger.Never
 	}
-	if !(Sending{k, rec}).carriesKey() {
+	if !k.CarriesKey(rec) {
 		return time.Time{} // the repeat would go out without it
 	}
 	return k.rememberedUntil(rec)
@@ -148,8 +143,8 @@ func (k *Kind) KeySafeUntil(rec ledger.Record) time.Time {
 
 // RepeatUntil is until when a repeat of a recorded request gets the answer that was
 // lost; the zero time where the policy does not say that it would.
-func (k *Kind) RepeatUntil(rec ledger.Record) time.Time {
-	if k.Downstream == nil || !k.Downstream.Replays || len(rec.Attempts) == 0 {
+func (k Terms) RepeatUntil(rec ledger.Record) time.Time {
+	if !k.Replays || len(rec.Attempts) == 0 {
 		return time.Time{}
 	}
 	return k.rememberedUntil(rec)
@@ -157,7 +152,7 @@ func (k *Kind) RepeatUntil(rec ledger.Record) time.Time {
 
 // rememberedUntil is until when the downstream knows the key of a transmission that
 // begins then as that of the attempts before; the zero time where it does not.
-func (k *Kind) rememberedUntil(rec ledger.Record) time.Time {
+func (k Terms) rememberedUntil(rec ledger.Record) time.Time {
 	start := earliestStart(rec)
 	if k.Remembers == 0 || k.LandsWithin == nil || start.IsZero() {
 		return time.Time{}
@@ -165,7 +160,7 @@ func (k *Kind) rememberedUntil(rec ledger.Record) time.Time {
 	if len(rec.Attempts) > 0 && !keyWorked(rec) {
 		return time.Time{} // one went out without the key, so the key does not cover it
 	}
-	return start.Add(k.Remembers - k.Deadline - *k.LandsWithin - transport.Skew)
+	return start.Add(k.Remembers - k.Deadline - *k.LandsWithin - ledger.Skew)
 }
 
 func proven(a ledger.Attempt) bool {
@@ -175,10 +170,10 @@ func proven(a ledger.Attempt) bool {
 // doubtedBefore reports whether an attempt before the newest may have landed.
 func doubtedBefore(rec ledger.Record) bool {
 	last := len(rec.Attempts) - 1
-	return last > 0 && !allProven(rec.Attempts[:last])
+	return last > 0 && !AllProven(rec.Attempts[:last])
 }
 
-func allProven(attempts []ledger.Attempt) bool {
+func AllProven(attempts []ledger.Attempt) bool {
 	return len(attempts) > 0 && !slices.ContainsFunc(attempts, func(a ledger.Attempt) bool { return !proven(a) })
 }
 
@@ -186,12 +181,12 @@ func allProven(attempts []ledger.Attempt) bool {
 // and until when: proof that it did not land, else a key that makes a repeat
 // safe, else only a risk that a person takes. Where it was overtaken, only the
 // risk is left.
-func (k *Kind) AllowedBasis(rec ledger.Record, now time.Time) (basis ledger.Basis, why string, lapsesAt time.Time) {
+func (k Terms) AllowedBasis(rec ledger.Record, now time.Time) (basis ledger.Basis, why string, lapsesAt time.Time) {
 	o := rec.Operation
 	if later := rec.Overtaken(); later != nil {
 		return ledger.BasisRiskAccepted, overtakenReason(later), ledger.Never
 	}
-	if o.StateAt(now) == ledger.Failed && allProven(rec.Attempts) && !o.PersonOnly && !rec.ProofLost() {
+	if o.StateAt(now) == ledger.Failed && AllProven(rec.Attempts) && !o.PersonOnly && !rec.ProofLost() {
 		return ledger.BasisProof, "it did not land: " + noEffectBecause(rec), ledger.Never
 	}
 	if until := k.KeySafeUntil(rec); now.Before(until) {
@@ -225,13 +220,13 @@ func noEffectBecause(rec ledger.Record) string {
 	return "nothing was ever sent"
 }
 
-func (k *Kind) riskBecause(rec ledger.Record, now time.Time) string {
+func (k Terms) riskBecause(rec ledger.Record, now time.Time) string {
 	until := k.KeySafeUntil(rec)
 	switch {
-	case rec.Operation.StateAt(now) == ledger.Failed && allProven(rec.Attempts) && rec.ProofLost():
+	case rec.Operation.StateAt(now) == ledger.Failed && AllProven(rec.Attempts) && rec.ProofLost():
 		at := rec.Gap.Local().Format("Mon 2 Jan 15:04 MST")
 		return "the ledger lost its newest writes on " + at + ", and may have lost an attempt of it"
-	case rec.Operation.StateAt(now) == ledger.Failed && rec.Operation.Actor != "" && !allProven(rec.Attempts):
+	case rec.Operation.StateAt(now) == ledger.Failed && rec.Operation.Actor != "" && !AllProven(rec.Attempts):
 		return "there is no proof: that it did not land is what " + rec.Operation.Actor + " says"
 	case !until.IsZero():
 		return "it is not known whether it landed, and its key is no longer remembered"
@@ -239,26 +234,31 @@ func (k *Kind) riskBecause(rec ledger.Record, now time.Time) string {
 	return "it is not known whether it landed"
 }
 
-// Proof gathers what is known of one operation before a read is sent.
-func (k *Kind) Proof(rec ledger.Record) verdict.Proof {
-	o := rec.Operation
-	p := verdict.Proof{TokenKnown: tokenSent(rec), Redirected: slices.ContainsFunc(rec.Attempts, ledger.Attempt.Redirected),
-		Bounded: k.LandsWithin != nil && k.VisibleWithin != nil, Asked: k.Read.asks(k.Read.replaces())}
-	switch state := rec.State(); {
-	case state == ledger.Uncertain && o.PersonOnly:
-		p.SaidLanded = "it was said to have landed"
-	case state == ledger.Committed && o.ByAnswer:
-		p.SaidLanded = "its own answer said that it landed"
-	default:
-		p.Landed = state == ledger.Committed
-		// What a person or a read has settled may be contradicted (I9); only what is
-		// in doubt is settled, and not behind a person's back (I12).
-		rec.Operation.PersonOnly = false
+// ReadsDecide reports whether it is left to reads what becomes of the operation. Else a
+// person looks at once: nothing can be read, only a person settles it, or it was overtaken.
+func (k Terms) ReadsDecide(rec ledger.Record) bool {
+	return k.CanSee && !rec.Operation.PersonOnly && rec.Overtaken() == nil
+}
+
+// DoubtSince is from when a doubt waits for a person: its first, or the end of an
+// attempt that came after it.
+func DoubtSince(o ledger.Operation) time.Time {
+	if o.EndedAt.After(o.DoubtedAt) && !o.DoubtedAt.IsZero() {
+		return o.EndedAt
 	}
-	// Where no check of this boot saw it over before, this one is the first.
-	rec.Reads = append(slices.Clip(rec.Reads), ledger.Read{Seen: rec.Steady, Over: math.MaxInt})
-	p.At, p.Provable = k.ProofAt(rec)
-	p.Ended, p.Consistent = latestEnd(k, rec), k.Read.consistent
-	p.Visible = k.VisibleUntil(rec)
-	return p
+	return o.DoubtedAt
+}
+
+// Rank is the expected loss if no one acts: the miss, weighed by the chance that the
+// operation did not land; for a duplicate its cost; zero once it is settled.
+func Rank(o ledger.Operation, p ledger.Pricing) float64 {
+	switch {
+	case o.Conflict == ledger.ConflictTwice || o.Conflict == ledger.ConflictMaybeTwice:
+		return p.Duplicate.Value
+	case o.Conflict != ledger.NoConflict:
+		return p.Miss.Value
+	case o.State == ledger.Abandoned, o.State == ledger.Failed && !o.Doubted:
+		return 0
+	}
+	return (1 - Rounded(p.Odds)) * p.Miss.Value
 }
