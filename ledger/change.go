@@ -28,6 +28,8 @@ type Record struct {
 	// Gap is until when attempts may have begun that the ledger has lost: its database
 	// failed over then, or its file is a copy that was adopted then. Zero: none is lost.
 	Gap time.Time
+	// GapSeen is since when a process that checks knows of the gap; the zero Steady: it does not say.
+	GapSeen Steady `json:"-"`
 	// Open is what is in flight or in doubt under the locator's gate, with AllParts left out;
 	// nil: nothing is.
 	Open *Record

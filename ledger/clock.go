@@ -85,6 +85,13 @@ func (r *Record) Waited(a Attempt) (waited time.Duration, seen bool) {
 			waited, seen = max(waited, r.Steady.At-read.Seen.At), true
 		}
 	}
+	// What may be lost was over when the adoption and its deadline were, whichever check is the first to see it.
+	allowed := a.DeadlineAt.Sub(r.Gap)
+	if a.Sender == SenderForgotten && r.GapSeen.Boot != "" && r.GapSeen.Boot == r.Steady.Boot && allowed >= 0 {
+		if since := r.Steady.At - r.GapSeen.At - allowed; since >= 0 {
+			waited, seen = max(waited, since), true
+		}
+	}
 	return waited, seen
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"indoubt/policy/verdict"
@@ -12,6 +13,23 @@ import (
 	"indoubt/ledger"
 	"indoubt/policy"
 )
+
+// gap remembers when this process first knew until when the ledger may have lost what was sent.
+type gap struct {
+	mu    sync.Mutex
+	until time.Time
+	at    ledger.Steady
+}
+
+// seen is when that was, by the steady clock.
+func (g *gap) seen(rec ledger.Record) ledger.Steady {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.until.Equal(rec.Gap) || g.at.Boot != rec.Steady.Boot {
+		g.until, g.at = rec.Gap, rec.Steady
+	}
+	return g.at
+}
 
 // check is how one read is made and what may follow from it.
 type check struct {
@@ -55,6 +73,7 @@ func (e *reader) check(ctx context.Context, rec ledger.Record, c check) (result 
 		return ReadResult{Operation: rec.Operation}, cannotAsk(why)
 	}
 	rec = e.seeTrees(ctx, rec, c.actor)
+	rec.GapSeen = e.gap.seen(rec)
 	f := e.read(ctx, k, rec)
 	if ctx.Err() != nil {
 		return ReadResult{Operation: rec.Operation}, ctx.Err()

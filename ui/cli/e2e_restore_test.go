@@ -26,6 +26,7 @@ func TestI10_E2E_ABackupIsRestoredAsThePageSays(t *testing.T) {
 	for way, put := range map[string]func(*restoring) func(){"snapshot": ofASnapshot, "dump": ofADump, "failover": ofAStandby} {
 		t.Run("of a server: "+way, func(t *testing.T) { aServerIsRestored(t, way, put) })
 	}
+	t.Run("I13_what_is_forgotten_has_one_effect", whatIsForgottenHasOneEffect)
 	s := newSite(t)
 	s.must(0, "init")
 	backup := filepath.Join(s.dir, "backup")
@@ -137,18 +138,7 @@ type restoring struct {
 // aServerIsRestored: what a server's ledger has forgotten is put back as the page says, and nothing of it is sent again.
 // put prepares a way to put it back, and returns what happens with the disaster.
 func aServerIsRestored(t *testing.T, way string, put func(*restoring) (disaster func())) {
-	need.Program(t, "psql", "pg_dump", "pg_restore", "curl", "awk")
-	r := &restoring{fleet: newFleet(t)}
-	r.as = r.fleet.as("owner", "payments")
-	host := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, q *http.Request) { // whose services are started and stopped
-		if r.server.Stop(); q.URL.Path == "/start" {
-			need.That(t, r.server.Up() == nil, "it does not start")
-		}
-	}))
-	defer host.Close()
-	need.OK(t, os.WriteFile(filepath.Join(r.dir, "bin", "systemctl"), []byte("#!/bin/sh\nexec curl -sSf "+host.URL+"/$1\n"), 0o700))
-	r.own = map[string]string{"/var/lib/postgresql/": r.server.Dir + "/", "/snapshot/": r.server.Dir + "/snapshot/", "/var/backups/indoubt/": r.dir + "/"}
-	r.says(0, "", r.here.Replace(blocksOn(t, "reconcile/README.md", "sh-fleet")[0]))
+	r := newRestoring(t)
 	run := func(exit int, key string) {
 		t.Helper()
 		r.says(exit, "", r.as+"indoubt run --kind charge --key "+key+" -- sh -c 'echo "+key+" >> ran'")
@@ -173,6 +163,23 @@ func aServerIsRestored(t *testing.T, way string, put func(*restoring) (disaster 
 		r.run(r.as+"indoubt run --kind charge --key "+key+" -- sh -c 'echo "+key+" >> ran'", "sh")
 	}
 	need.Equal(t, string(need.Get(os.ReadFile(filepath.Join(r.dir, "ran")))(t)), "early\nINV-1042\nnew\n", "what ran")
+}
+
+func newRestoring(t *testing.T) *restoring {
+	t.Helper()
+	need.Program(t, "psql", "pg_dump", "pg_restore", "curl", "awk")
+	r := &restoring{fleet: newFleet(t)}
+	r.as = r.fleet.as("owner", "payments")
+	host := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, q *http.Request) { // whose services are started and stopped
+		if r.server.Stop(); q.URL.Path == "/start" {
+			need.That(t, r.server.Up() == nil, "it does not start")
+		}
+	}))
+	t.Cleanup(host.Close)
+	need.OK(t, os.WriteFile(filepath.Join(r.dir, "bin", "systemctl"), []byte("#!/bin/sh\nexec curl -sSf "+host.URL+"/$1\n"), 0o700))
+	r.own = map[string]string{"/var/lib/postgresql/": r.server.Dir + "/", "/snapshot/": r.server.Dir + "/snapshot/", "/var/backups/indoubt/": r.dir + "/"}
+	r.says(0, "", r.here.Replace(blocksOn(t, "reconcile/README.md", "sh-fleet")[0]))
+	return r
 }
 
 // block runs one of the page, which has to print what the page shows.

@@ -169,7 +169,7 @@ func sender(o ledger.Operation, a ledger.Attempt) safe.Text {
 		}
 		return safe.Say("command")
 	case ledger.SenderForgotten:
-		return safe.Say("%s may have sent it: the ledger was adopted, and lost what came last", cmp.Or(o.Source.Pipeline, "its pipeline"))
+		return safe.Say("%s, or nobody: the ledger was adopted, and lost what came last", cmp.Or(o.Source.Pipeline, "its pipeline"))
 	case ledger.SenderImport:
 		return safe.Say("%s, not before this time", cmp.Or(o.Source.Pipeline, "its pipeline"))
 	}
