@@ -202,7 +202,7 @@ func (b *bench) settle(n int, req ledger.SettleRequest) {
 // fold looks for the outage of the n-th operation, as who leads does.
 func (b *bench) fold(n int) {
 	b.Helper()
-	need.OK(b, b.open().Fold(context.Background(), []string{id(n)}, nil, false, func(string) ledger.Burst { return b.burst }))
+	need.OK(b, b.open().Fold(context.Background(), []string{id(n)}, []string{id(n)}, false, func(string) ledger.Burst { return b.burst }))
 }
 
 // doubt records the n-th operation as in doubt after a timeout.
