@@ -17,7 +17,8 @@ import (
 type Conn struct {
 	conn  driver.Conn
 	stmts map[string]driver.Stmt
-	most  int // statements are kept, 0: all
+	most  int                 // statements are kept, 0: all
+	bound []driver.NamedValue // to the newest statement; the driver copies it
 }
 
 // Dial opens a connection that keeps so many statements prepared, or all.
@@ -30,7 +31,9 @@ func Dial(name string, most int) (*Conn, error) {
 }
 
 // On is a connection that the driver has opened.
-func On(conn driver.Conn, most int) *Conn { return &Conn{conn, map[string]driver.Stmt{}, most} }
+func On(conn driver.Conn, most int) *Conn {
+	return &Conn{conn: conn, stmts: map[string]driver.Stmt{}, most: most}
+}
 
 // Script runs statements as they are.
 func (c *Conn) Script(ctx context.Context, text string) error {
@@ -39,33 +42,33 @@ func (c *Conn) Script(ctx context.Context, text string) error {
 }
 
 // prepared is the statement and what is bound to it.
-func (c *Conn) prepared(query string, args []any) (st driver.Stmt, kept bool, bound []driver.NamedValue, err error) {
+func (c *Conn) prepared(query string, args []any) (st driver.Stmt, kept bool, err error) {
 	if st, kept = c.stmts[query]; !kept {
 		if st, err = c.conn.Prepare(dialect(query)); err != nil {
-			return nil, false, nil, err
+			return nil, false, err
 		}
 		if kept = c.most == 0 || len(c.stmts) < c.most; kept {
 			c.stmts[query] = st
 		}
 	}
-	bound = make([]driver.NamedValue, len(args))
+	c.bound = c.bound[:0]
 	for i, arg := range args {
 		v, err := driver.DefaultParameterConverter.ConvertValue(arg)
 		if err != nil {
-			return nil, false, nil, err
+			return nil, false, err
 		}
-		bound[i] = driver.NamedValue{Ordinal: i + 1, Value: v}
+		c.bound = append(c.bound, driver.NamedValue{Ordinal: i + 1, Value: v})
 	}
-	return st, kept, bound, nil
+	return st, kept, nil
 }
 
 // Query reads.
 func (c *Conn) Query(ctx context.Context, query string, args ...any) (Rows, error) {
-	st, kept, bound, err := c.prepared(query, args)
+	st, kept, err := c.prepared(query, args)
 	if err != nil {
 		return nil, err
 	}
-	rows, err := st.(driver.StmtQueryContext).QueryContext(ctx, bound)
+	rows, err := st.(driver.StmtQueryContext).QueryContext(ctx, c.bound)
 	if err != nil {
 		return nil, err
 	}
@@ -78,11 +81,11 @@ func (c *Conn) Query(ctx context.Context, query string, args ...any) (Rows, erro
 
 // Exec writes, and returns how many rows have changed.
 func (c *Conn) Exec(ctx context.Context, query string, args ...any) (int64, error) {
-	st, _, bound, err := c.prepared(query, args)
+	st, _, err := c.prepared(query, args)
 	if err != nil {
 		return 0, err
 	}
-	res, err := st.(driver.StmtExecContext).ExecContext(ctx, bound)
+	res, err := st.(driver.StmtExecContext).ExecContext(ctx, c.bound)
 	if err != nil {
 		return 0, err
 	}

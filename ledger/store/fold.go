@@ -118,15 +118,29 @@ func (o *object) put(name string, of object) {
 }
 
 func (o object) json() string {
-	out := []byte{'{'}
-	for i, f := range o {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = append(append(out, encoded(reflect.ValueOf(f.name))...), ':')
-		out = append(out, f.raw...)
+	size := len("{}")
+	for _, f := range o {
+		size += len(f.name) + len(f.raw) + len(`"":,`)
 	}
-	return string(append(out, '}'))
+	var out strings.Builder
+	out.Grow(size)
+	for i, f := range o {
+		out.WriteByte("{,"[min(i, 1)])
+		if unescaped(f.name) {
+			out.WriteByte('"')
+			out.WriteString(f.name)
+			out.WriteByte('"')
+		} else {
+			out.WriteString(encoded(reflect.ValueOf(f.name)))
+		}
+		out.WriteByte(':')
+		out.WriteString(f.raw)
+	}
+	if len(o) == 0 {
+		out.WriteByte('{')
+	}
+	out.WriteByte('}')
+	return out.String()
 }
 
 // text is the object for a column of JSON.
@@ -227,6 +241,7 @@ func parse(text string) (o object) {
 	if text = strings.TrimSpace(text); text == "" || text[0] != '{' { // the database keeps it valid JSON
 		return nil
 	}
+	o = make(object, 0, 8)
 	name, from, depth := "", 1, 0
 	for i := 1; i < len(text); i++ {
 		switch c := text[i]; {
@@ -253,10 +268,11 @@ func parse(text string) (o object) {
 }
 
 // quoted is the text of a JSON string.
-func quoted(raw string) (text string) {
+func quoted(raw string) string {
 	if raw = strings.TrimSpace(raw); strings.IndexByte(raw, '\\') < 0 && len(raw) >= 2 {
 		return raw[1 : len(raw)-1]
 	}
+	var text string
 	_ = json.Unmarshal([]byte(raw), &text)
 	return text
 }

@@ -353,7 +353,7 @@ func several(ctx context.Context, s *Store, ids []string, of func(*loaded) ledge
 		if err == nil {
 			err = inOutages(tx, all)
 		}
-		out = nil
+		out = make([]ledger.Record, 0, len(all))
 		for _, id := range ids {
 			if i := slices.IndexFunc(all, func(l *loaded) bool { return l.o.ID == id }); i >= 0 && id != "" {
 				withoutEvidence(all[i].rec.Reads)
