@@ -6,13 +6,12 @@ import (
 	"testing"
 	"time"
 
-	"indoubt/policy/advice"
-
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"indoubt/ledger"
 	"indoubt/ledger/need"
+	"indoubt/policy/advice"
 	"indoubt/policy/expr"
 )
 

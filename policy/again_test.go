@@ -8,10 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"indoubt/policy/transport"
-
 	"indoubt/ledger"
 	"indoubt/ledger/need"
+	"indoubt/policy/transport"
 )
 
 // What was an address or a name when it was recorded may be an option by now.
@@ -20,10 +19,10 @@ func TestI11_RecordedArgumentBecomesNoOption(t *testing.T) {
 	t.Setenv("PLACE", "--exec=rm")
 	rec := ledger.Record{Operation: ledger.Operation{Kind: "k", Command: &ledger.Command{Argv: []string{"fetch", "-v", "${PLACE}"}, Expand: map[string]string{"PLACE": "same"}}}}
 	same := func(string) (string, error) { return "same", nil }
-	req, err := (Sending{Kind: p.Kind("k"), Record: rec}).Request(same)
+	req, err := p.Kind("k").Resending(rec, same)
 	need.That(t, err != nil && strings.Contains(err.Error(), "option"), "%+v %v", req.Command, err)
 	t.Setenv("PLACE", "https://example.com")
-	_, err = (Sending{Kind: p.Kind("k"), Record: rec}).Request(same)
+	_, err = p.Kind("k").Resending(rec, same)
 	need.That(t, err == nil, "%v", err)
 }
 
@@ -43,7 +42,7 @@ func TestI5_NoCommandRunsAgainWithAnotherVariable(t *testing.T) {
 		{"no key of the ledger", "digest of sesame", func(string) (string, error) { return "", errors.New("its key is not here") }, "its key is not here"},
 	} {
 		rec := ledger.Record{Operation: ledger.Operation{Kind: "k", Command: &ledger.Command{Argv: []string{"pay", "--as=${ACCOUNT_KEY}"}, Expand: map[string]string{"ACCOUNT_KEY": c.known}}}}
-		req, err := (Sending{Kind: p.Kind("k"), Record: rec}).Request(c.digest)
+		req, err := p.Kind("k").Resending(rec, c.digest)
 		says(t, err, c.want, c.name)
 		need.That(t, c.want != "" || req.Command.Argv[1] == "--as=sesame" && strings.HasSuffix(req.Shown, "\nin your environment"), "%s: %+v", c.name, req.Command)
 	}
@@ -84,8 +83,8 @@ func TestI6_TokenCountsAsSentWhereItIsSeen(t *testing.T) {
 				o.Command = &ledger.Command{Argv: c.argv}
 			}
 			k, rec := must(t, text).Kind(o.Kind), ledger.Record{Operation: o}
-			req := need.Get((Sending{Kind: k, Record: rec}).Request(nil))(t)
-			_, token := (Sending{Kind: k, Record: rec}).Carries(req)
+			req := need.Get(k.Resending(rec, nil))(t)
+			_, token := k.Carries(rec, req)
 			need.That(t, token == c.want, "token sent: %t, want %t: %s", token, c.want, req.Shown)
 		})
 	}
@@ -143,7 +142,7 @@ func TestI6_ALookFromTheNewestAttemptProvesNothingOfEarlierOnes(t *testing.T) {
 		said = said || strings.Contains(w.Message, "`attempt`")
 	}
 	need.That(t, said, "no warning")
-	need.That(t, p.Kind("k").Read.newestOnly(), "it does not look from the newest attempt on")
+	need.That(t, p.Kind("k").NewestOnly, "it does not look from the newest attempt on")
 }
 
 const sends = `version: 1
@@ -173,7 +172,7 @@ func TestADigestTellsRequestsApart(t *testing.T) {
 			o.Command = &ledger.Command{Argv: []string{"pay", "1"}, Dir: "/a"}
 		}
 		change(o)
-		req, err := (Sending{Kind: must(t, text).Kind(kind), Record: rec}).Request(func(string) (string, error) { return "same", nil })
+		req, err := must(t, text).Kind(kind).Resending(rec, func(string) (string, error) { return "same", nil })
 		need.OK(t, err, kind)
 		need.Must(t, len(req.Digest) == 64, "%s: digest %q", kind, req.Digest)
 		return req.Digest
@@ -229,7 +228,7 @@ kinds: { k: { downstream: d, resend: here } }
 	} {
 		rec := operation("k", `{}`)
 		rec.Operation.Request = &ledger.Request{Method: "POST", Origin: "https://d.example", Target: "/pay", Header: c.header, Callers: c.callers, Withheld: []string{"Authorization"}}
-		req, err := (Sending{Kind: must(t, text).Kind("k"), Record: rec}).Request(c.digest)
+		req, err := must(t, text).Kind("k").Resending(rec, c.digest)
 		says(t, err, c.want, c.name)
 		need.That(t, c.want != "" || req.HTTP.Header["Authorization"][0] == "Bearer sesame", "%s: %v", c.name, req.HTTP)
 		need.That(t, c.want != "" || slices.Equal(req.HTTP.Header["X-Tenant"], c.header["X-Tenant"]), "%s: %v", c.name, req.HTTP)
@@ -272,7 +271,7 @@ kinds:
 		k := must(t, text).Kind(c.kind)
 		need.Equal(t, k.Via(rec), c.via, "%s %s", c.kind, c.want)
 		if c.kind != "pipe" {
-			_, err := (Sending{Kind: k, Record: rec}).Request(nil)
+			_, err := k.Resending(rec, nil)
 			says(t, err, c.want, c.kind)
 		}
 	}

@@ -5,10 +5,9 @@ import (
 	"fmt"
 	"slices"
 
-	"indoubt/policy/transport"
-
 	"indoubt/ledger"
 	"indoubt/policy/expr"
+	"indoubt/policy/transport"
 )
 
 // JudgeAnswer applies the kind's own rules (`committed`, `refused`, `already`) to an

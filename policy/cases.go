@@ -4,16 +4,13 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/textproto"
 	"time"
 
-	"indoubt/policy/transport"
-
-	"indoubt/policy/file"
-
 	"indoubt/ledger"
+	"indoubt/policy/file"
+	"indoubt/policy/transport"
 )
 
 // testWants are the results a case of `tests:` may name. The first six are of
@@ -37,7 +34,7 @@ type GeneralRule func(ctx context.Context, k *Kind, rec ledger.Record, a ledger.
 // RunTests runs the kind's own cases, with the evaluator the engine uses. An
 // answer to a write that no rule of the kind decides is left to the general rule.
 func (k *Kind) RunTests(ctx context.Context, general GeneralRule) []TestResult {
-	return ledger.Each(k.Tests, func(t Test) TestResult { return rehearser{k}.runTest(ctx, t, general) })
+	return ledger.Each(k.Tests, func(t Test) TestResult { return k.runTest(ctx, t, general) })
 }
 
 // Rehearsal is a record of the kind as it looks after its only attempt has come
@@ -57,10 +54,7 @@ func (k *Kind) Rehearsal(input []byte, token string, ended time.Time) ledger.Rec
 // caseTime is when the attempt of a case ended. Any time would do.
 var caseTime = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// rehearser tries a kind on answers that are written down.
-type rehearser struct{ *Kind }
-
-func (k rehearser) runTest(ctx context.Context, t Test, general GeneralRule) TestResult {
+func (k *Kind) runTest(ctx context.Context, t Test, general GeneralRule) TestResult {
 	out := TestResult{Test: t}
 	input := ledger.EncodeJSON(t.Input)
 	if t.Input == nil {
@@ -94,13 +88,13 @@ func (k *Kind) Late(rec ledger.Record) time.Time {
 
 // readCase judges the pages of a case as the kind's read would get them. What is secret here
 // or cannot be made of its input is not a part of the judgement.
-func (k rehearser) readCase(ctx context.Context, rec ledger.Record, now time.Time, t Test) TestResult {
+func (k *Kind) readCase(ctx context.Context, rec ledger.Record, now time.Time, t Test) TestResult {
 	pages := t.pages
 	if len(pages) == 0 {
 		pages = []ledger.Answer{{}}
 	}
 	trial := k.Try(ctx, rec, now, len(pages), func(page int, _ transport.Request, bad error) (ledger.Answer, error) {
-		if page == 1 || errors.As(bad, new(*transport.MissingSecretError)) {
+		if page == 1 || transport.LackedHere(bad) {
 			bad = nil
 		}
 		return answerBy(k.Read.Via(), pages[page-1]), bad
@@ -115,7 +109,7 @@ func (k rehearser) readCase(ctx context.Context, rec ledger.Record, now time.Tim
 	return out
 }
 
-func (k rehearser) answerCase(ctx context.Context, rec *ledger.Record, t Test, general GeneralRule) (got, why string, steps []Step) {
+func (k *Kind) answerCase(ctx context.Context, rec *ledger.Record, t Test, general GeneralRule) (got, why string, steps []Step) {
 	saved := ledger.Answer{}
 	if len(t.pages) > 0 {
 		saved = t.pages[0]
@@ -134,7 +128,7 @@ func (k rehearser) answerCase(ctx context.Context, rec *ledger.Record, t Test, g
 	case r.Decided:
 		return string(r.Outcome), "a rule of the kind says so", steps
 	}
-	return string(general(ctx, k.Kind, *rec, a)), "the general rule says so", steps
+	return string(general(ctx, k, *rec, a)), "the general rule says so", steps
 }
 
 // answerBy is an answer of a case as if it had come the given way: http, command, mcp or sql.

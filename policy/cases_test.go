@@ -113,7 +113,7 @@ func TestCasesThatFailSayWhy(t *testing.T) {
 		{Test{Want: "not_there", pages: []ledger.Answer{{Body: []byte(`{"data":[],"more":false}`)}}}, "none", "its token is not known to have been sent"},
 		{Test{Want: "confirm", Token: "t", pages: []ledger.Answer{{Body: []byte(`{"data":[{"t":"t","amount":1,"id":"a"}],"more":false}`)}}, Input: map[string]any{"amount": 1}}, "landed", ""},
 	} {
-		r := rehearser{k}.runTest(context.Background(), c.test, undecided)
+		r := k.runTest(context.Background(), c.test, undecided)
 		need.That(t, !r.OK && r.Got == c.got && strings.Contains(r.Why, c.why), "%+v: %s (%s)", c.test, r.Got, r.Why)
 	}
 	for text, want := range map[string]string{

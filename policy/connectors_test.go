@@ -5,12 +5,11 @@ import (
 	"strings"
 	"testing"
 
-	"indoubt/policy/transport"
-
 	"github.com/google/go-cmp/cmp"
 
 	"indoubt/ledger"
 	"indoubt/ledger/need"
+	"indoubt/policy/transport"
 )
 
 const connected = `
@@ -71,7 +70,7 @@ func TestMCPRequests(t *testing.T) {
 		t.Error(diff)
 	}
 	rec.Operation.TokenSent, rec.Attempts = true, []ledger.Attempt{{N: 1, Sender: "mcp"}}
-	got, err = (Sending{Kind: k, Record: rec}).Request(nil)
+	got, err = k.Resending(rec, nil)
 	need.Must(t, err == nil && k.Via(rec) == "mcp" && got.MCP.Tool == "create_entities" && !got.MCP.ReadOnly, "%+v %v", got.MCP, err)
 	if want := `{"entities":[{"name":"a","observations":["x","indoubt-7E3A"]}]}`; string(got.MCP.Arguments) != want {
 		t.Errorf("I4: it is sent with its token: %s", got.MCP.Arguments)

@@ -11,12 +11,10 @@ import (
 	"strings"
 	"time"
 
-	"indoubt/policy/advice"
-
-	"indoubt/policy/file"
-
 	"indoubt/ledger"
+	"indoubt/policy/advice"
 	"indoubt/policy/expr"
+	"indoubt/policy/file"
 )
 
 // costRule is a cost as the policy gives it: a word, a number or an expression.

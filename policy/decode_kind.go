@@ -6,15 +6,12 @@ import (
 	"slices"
 	"strings"
 
-	"indoubt/policy/advice"
-
-	"indoubt/policy/transport"
-
-	"indoubt/policy/file"
-
 	"indoubt/ledger"
 	"indoubt/ledger/lazyregexp"
+	"indoubt/policy/advice"
 	"indoubt/policy/expr"
+	"indoubt/policy/file"
+	"indoubt/policy/transport"
 )
 
 var (

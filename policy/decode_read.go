@@ -6,14 +6,11 @@ import (
 	"slices"
 	"strings"
 
-	"indoubt/policy/verdict"
-
-	"indoubt/policy/transport"
-
-	"indoubt/policy/file"
-
 	"indoubt/ledger"
 	"indoubt/policy/expr"
+	"indoubt/policy/file"
+	"indoubt/policy/transport"
+	"indoubt/policy/verdict"
 )
 
 func (d decoder) read(n *file.Node) *Read {
@@ -145,9 +142,6 @@ func (d decoder) identity(r *Read, n *file.Node) {
 	}
 }
 
-// named reports whether a mark is compared with something else than the token.
-func (r *Read) named() bool { return r.markIs != nil || r.markKey }
-
 // contradicts says which of the fields that say which operation an effect belongs to
 // contradict each other, and what to write instead; "" where none do.
 func (r *Read) contradicts() (message, hint string) {
@@ -166,7 +160,7 @@ func (r *Read) contradicts() (message, hint string) {
 		{r.markIs != nil && r.created == nil && !r.unique,
 			"others may have this `name`, too: nothing tells an older effect from the operation's own",
 			"say created: it.created_at, or unique: true where the other side refuses a second one"},
-		{r.unique && !r.named(),
+		{r.unique && r.markIs == nil && !r.markKey,
 			"`unique` says that the other side refuses a second effect with the same `name`", "name: { it.invoice: \"${input.invoice}\" }"},
 		{r.asked && !r.asks(substitution{token: true}) && !r.operationOnStdin(),
 			"`mark: asked` means that the other side searched for the token, and the request does not hold it",
@@ -182,7 +176,7 @@ func (r *Read) contradicts() (message, hint string) {
 // lintIdentity checks what a read recognises effects by against the kind.
 func (d decoder) lintIdentity(k *Kind) {
 	r, at := k.Read, k.said("read").Below("read")
-	if r.usesToken() && !k.Token.Stated() {
+	if (r.Proves() || r.uses("token")) && !k.Token.Stated() {
 		d.Fail(at, "looks for the `token`, but the kind does not say where the token goes",
 			"say token: { into: metadata.indoubt }, or `name:` for what is not the token")
 	}

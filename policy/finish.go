@@ -5,11 +5,9 @@ import (
 	"strings"
 	"time"
 
-	"indoubt/policy/transport"
-
-	"indoubt/policy/file"
-
 	"indoubt/ledger"
+	"indoubt/policy/file"
+	"indoubt/policy/transport"
 )
 
 // finishKind wires a kind together once all its fields are read, and checks
@@ -31,8 +29,8 @@ func (d decoder) finishKind(k *Kind) {
 		k.Read.kind = k
 		k.CanProve = k.Read.Proves() && k.Read.complete != nil
 		k.Read.way.Attach(d.Decoder, transport.Reach{Own: k.Downstream, All: d.policy.downstreams})
+		k.NewestOnly = k.Read.uses("attempt")
 		d.lintRead(k)
-		k.NewestOnly = k.Read.newestOnly()
 	}
 	k.Looks.Check = k.CanSee
 	d.lintKeys(k)

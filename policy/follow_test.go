@@ -6,9 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"indoubt/policy/file"
-
 	"indoubt/ledger/need"
+	"indoubt/policy/file"
 )
 
 // What editors, git and configuration managers do to a file: the last good policy stays

@@ -6,12 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"indoubt/policy/verdict"
-
-	"indoubt/policy/file"
-
 	"indoubt/ledger"
 	"indoubt/ledger/need"
+	"indoubt/policy/file"
+	"indoubt/policy/verdict"
 )
 
 func FuzzParse(f *testing.F) {

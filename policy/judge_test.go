@@ -6,10 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"indoubt/policy/transport"
-
 	"indoubt/ledger"
 	"indoubt/ledger/need"
+	"indoubt/policy/transport"
 )
 
 const judged = `
@@ -101,7 +100,7 @@ func TestI6_JudgeNeverTakesAnErrorForNone(t *testing.T) {
 		{"complete is text", "odd", ok(`{"data":[],"done":"yes"}`), "not true or false but text"},
 		{"complete is null", "odd", ok(`{"data":[],"done":null}`), "not true or false but null"},
 		{"receipt is a mapping", "odd", ok(`{"data":[{"t":"tok"}],"done":true}`), "no place inside text"},
-		{"too many", "plain", ok(`{"data":[` + strings.Repeat("1,", maxCandidates) + `1]}`), "looks too wide"},
+		{"too many", "plain", ok(`{"data":[` + strings.Repeat("1,", maxCandidates) + `1]}`), "which looks too wide"},
 		{"404 as an answer", "notfound", status(404, ""), "none"},
 		{"500 is none", "notfound", status(500, ""), "downstream answered 500"},
 		{"an error page that says ok", "blind", status(500, `{"ok":true,"data":[]}`), "downstream answered 500"},

@@ -9,10 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"indoubt/policy/advice"
-
 	"indoubt/ledger"
 	"indoubt/ledger/need"
+	"indoubt/policy/advice"
 )
 
 // undecided is the general rule of tests that have none.

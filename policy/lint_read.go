@@ -7,15 +7,12 @@ import (
 	"slices"
 	"strings"
 
-	"indoubt/policy/advice"
-
-	"indoubt/policy/verdict"
-
-	"indoubt/policy/transport"
-
 	"indoubt/ledger"
 	"indoubt/ledger/lazyregexp"
+	"indoubt/policy/advice"
 	"indoubt/policy/expr"
+	"indoubt/policy/transport"
+	"indoubt/policy/verdict"
 )
 
 // lintFinds asks for what keeps a read from taking something else for the effect.
@@ -69,7 +66,7 @@ func (d decoder) lintNever(k *Kind) {
 	if !r.Proves() {
 		return
 	}
-	if r.newestOnly() {
+	if k.NewestOnly {
 		warn("asks by `attempt`, which is the newest, so after a retry finding nothing never proves that it did not land",
 			"use `op`, which is the same for every attempt")
 	}

@@ -4,10 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"indoubt/policy/transport"
-
 	"indoubt/ledger/need"
 	"indoubt/ledger/redact"
+	"indoubt/policy/transport"
 )
 
 // leaky is a policy with a secret in one place.

@@ -16,14 +16,11 @@ import (
 	"strings"
 	"time"
 
-	"indoubt/policy/advice"
-
-	"indoubt/policy/transport"
-
-	"indoubt/policy/file"
-
 	"indoubt/ledger"
+	"indoubt/policy/advice"
 	"indoubt/policy/expr"
+	"indoubt/policy/file"
+	"indoubt/policy/transport"
 )
 
 // builtInWords are the cost words where the file has none of its own.

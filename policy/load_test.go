@@ -9,12 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"indoubt/policy/file"
-
 	"github.com/google/go-cmp/cmp"
 
 	"indoubt/ledger"
 	"indoubt/ledger/need"
+	"indoubt/policy/file"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")

@@ -7,10 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"indoubt/policy/file"
-
 	"indoubt/ledger"
 	"indoubt/ledger/lazyregexp"
+	"indoubt/policy/file"
 )
 
 // writing are the methods that a match without methods stands for.

@@ -3,10 +3,9 @@ package policy
 import (
 	"strings"
 
-	"indoubt/policy/transport"
-
 	"indoubt/ledger"
 	"indoubt/policy/expr"
+	"indoubt/policy/transport"
 )
 
 const maxTitle = 200

@@ -9,12 +9,10 @@ import (
 	"strings"
 	"unicode"
 
-	"indoubt/policy/verdict"
-
-	"indoubt/policy/transport"
-
 	"indoubt/ledger"
 	"indoubt/policy/expr"
+	"indoubt/policy/transport"
+	"indoubt/policy/verdict"
 )
 
 // substitution is what the negative control of a read replaces by values that were
@@ -71,7 +69,7 @@ func (r *Read) NeedsNegativeControl(rec ledger.Record) bool {
 	case verdict.ByAsking, verdict.ByState:
 		return true
 	}
-	return r.carries(r.replaces()) || negativeControl{r}.carriesUnnamed(rec)
+	return r.carries(r.replaces()) || r.carriesUnnamed(rec)
 }
 
 // carries reports whether the request holds any of these; a command without
@@ -112,30 +110,26 @@ type Control struct {
 // replaced alone: where all are, an echo of one of them beside true values of the
 // others would not show, and a place that does not exist has nothing to echo. An error means that no such request can be made.
 func (r *Read) NeverSent(rec ledger.Record) ([]Control, error) {
-	control := negativeControl{r}
-	parts := control.parts()
+	parts := r.parts()
 	if len(parts) == 0 {
 		return nil, fmt.Errorf("nothing of the operation is in the check, so there is nothing to leave out")
 	}
 	var out []Control
 	for _, part := range parts {
-		fixed, err := control.without(part, rec, func() float64 { return 1 }, func(string) string { return "never-sent" })
+		fixed, err := r.without(part, rec, func() float64 { return 1 }, func(string) string { return "never-sent" })
 		if err != nil {
 			return nil, err
 		}
-		key, err := control.requestKey(fixed)
+		key, err := r.requestKey(fixed)
 		if err != nil {
 			return nil, err
 		}
 		out = append(out, Control{key, func() (ledger.Record, error) {
-			return control.without(part, rec, func() float64 { return float64(1e9 + rand.IntN(1e9)) }, alike)
+			return r.without(part, rec, func() float64 { return float64(1e9 + rand.IntN(1e9)) }, alike)
 		}})
 	}
 	return out, nil
 }
-
-// negativeControl makes the requests for what was never sent.
-type negativeControl struct{ *Read }
 
 // like makes text that was never sent in the place of another one.
 type like func(string) string
@@ -169,7 +163,7 @@ func alike(was string) string {
 }
 
 // parts are what is replaced, each alone.
-func (r negativeControl) parts() (out []substitution) {
+func (r *Read) parts() (out []substitution) {
 	x := r.replaces()
 	if x.token {
 		out = append(out, substitution{token: true})
@@ -188,7 +182,7 @@ func (r negativeControl) parts() (out []substitution) {
 
 // requestKey names the request of a record: two requests with the same key are sent
 // alike, to the same place and with the same secrets.
-func (r negativeControl) requestKey(rec ledger.Record) (string, error) {
+func (r *Read) requestKey(rec ledger.Record) (string, error) {
 	if err := r.askable(rec.Operation); err != nil {
 		return "", err
 	}
@@ -202,7 +196,7 @@ func (r negativeControl) requestKey(rec ledger.Record) (string, error) {
 
 // without is the record with a part of it replaced, also where the same value
 // stands under another name.
-func (r negativeControl) without(part substitution, rec ledger.Record, number func() float64, text like) (ledger.Record, error) {
+func (r *Read) without(part substitution, rec ledger.Record, number func() float64, text like) (ledger.Record, error) {
 	made, err := r.replace(part, rec, number, text)
 	if err != nil {
 		return rec, err
@@ -212,7 +206,7 @@ func (r negativeControl) without(part substitution, rec ledger.Record, number fu
 
 // carriesUnnamed reports whether the request holds the value that the mark is
 // compared with, though it does not name it: in an input that has the same.
-func (r negativeControl) carriesUnnamed(rec ledger.Record) bool {
+func (r *Read) carriesUnnamed(rec ledger.Record) bool {
 	was, err := r.requestKey(rec)
 	if err != nil {
 		return true
@@ -226,7 +220,7 @@ func (r negativeControl) carriesUnnamed(rec ledger.Record) bool {
 }
 
 // name is what tells the operation from others: the token, or its name.
-func (r negativeControl) name(rec ledger.Record) string {
+func (r *Read) name(rec ledger.Record) string {
 	if r.Identity() != verdict.ByName {
 		return rec.Operation.Token
 	}
@@ -239,7 +233,7 @@ func (r negativeControl) name(rec ledger.Record) string {
 
 // rename puts another name wherever the operation has its own in its key or input:
 // the token that a pipeline wrote into its input, a key that is an invoice's number.
-func (r negativeControl) rename(rec ledger.Record, was, now string) (ledger.Record, error) {
+func (r *Read) rename(rec ledger.Record, was, now string) (ledger.Record, error) {
 	if r.Identity() == verdict.ByState || was == "" {
 		return rec, nil
 	}
@@ -256,18 +250,11 @@ func (r negativeControl) rename(rec ledger.Record, was, now string) (ledger.Reco
 	}
 	o := &rec.Operation
 	o.Key = fmt.Sprint(other(o.Key))
-	input, err := r.kind.seen(*o)
-	if err != nil {
-		return rec, err
-	}
-	if made, found := expr.Path(nil).Replace(input, other); found {
-		input = made
-	}
-	*o, err = r.kind.reseen(*o, input)
+	_, err := r.kind.reinput(o, nil, other)
 	return rec, err
 }
 
-func (r negativeControl) replace(x substitution, rec ledger.Record, number func() float64, text like) (ledger.Record, error) {
+func (r *Read) replace(x substitution, rec ledger.Record, number func() float64, text like) (ledger.Record, error) {
 	fresh := func(was any) any {
 		if yes, ok := was.(bool); ok {
 			return !yes
@@ -286,19 +273,14 @@ func (r negativeControl) replace(x substitution, rec ledger.Record, number func(
 	if x.key {
 		o.Key = fmt.Sprint(fresh(o.Key))
 	}
-	if len(x.inputs) == 0 {
-		return rec, nil
-	}
-	input, err := r.kind.seen(*o)
-	if err != nil {
-		return rec, err
-	}
 	for _, path := range x.inputs {
-		var found bool
-		if input, found = expr.InputPath(path).Replace(input, fresh); !found {
+		found, err := r.kind.reinput(o, expr.InputPath(path), fresh)
+		if err != nil {
+			return rec, err
+		}
+		if !found {
 			return rec, fmt.Errorf("the operation has no input.%s", path)
 		}
 	}
-	*o, err = r.kind.reseen(*o, input)
-	return rec, err
+	return rec, nil
 }

@@ -8,12 +8,10 @@ import (
 	"strings"
 	"time"
 
-	"indoubt/policy/transport"
-
-	"indoubt/policy/file"
-
 	"indoubt/ledger"
 	"indoubt/policy/expr"
+	"indoubt/policy/file"
+	"indoubt/policy/transport"
 )
 
 // What a notifier may be told of.

@@ -7,12 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"indoubt/policy/advice"
-
 	"pgregory.net/rapid"
 
 	"indoubt/ledger"
 	"indoubt/ledger/need"
+	"indoubt/policy/advice"
 )
 
 func TestI6_ProofAt(t *testing.T) {

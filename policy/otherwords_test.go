@@ -7,9 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"indoubt/policy/file"
-
 	"indoubt/ledger/need"
+	"indoubt/policy/file"
 )
 
 // Who writes a word that went is told what takes its place, where it stands.

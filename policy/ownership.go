@@ -4,19 +4,16 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
-	"indoubt/policy/advice"
-
-	"indoubt/policy/verdict"
-
 	"indoubt/ledger"
 	"indoubt/ledger/wire/carry"
+	"indoubt/policy/advice"
 	"indoubt/policy/expr"
+	"indoubt/policy/verdict"
 )
 
 // Identity is by what the read recognises an effect.
@@ -26,7 +23,7 @@ func (r *Read) Identity() verdict.Identity {
 		return verdict.ByState
 	case r.asked:
 		return verdict.ByAsking
-	case r.named():
+	case r.markIs != nil || r.markKey:
 		return verdict.ByName
 	case r.mark != nil:
 		return verdict.ByToken
@@ -185,47 +182,44 @@ func (r *Read) marks(ctx context.Context, one *variables) ([]string, error) {
 // not. The downstream's clock is compared as it is: by a clock a candidate is only in
 // doubt, never another's.
 func (r *Read) older(ctx context.Context, one *variables) (string, error) {
-	if r.created == nil {
-		return "", nil
-	}
-	v, err := r.created.Eval(ctx, one.Names)
-	if err != nil {
-		return "", err
-	}
-	at, unit, err := v.Moment()
-	if err != nil {
-		return "", r.created.About(err)
-	}
+	at, unit, err := r.made(ctx, one)
 	start := advice.ToldStart(*one.rec)
 	switch {
+	case err != nil || r.created == nil:
+		return "", err
 	case start.IsZero():
 		return "when it was first sent is not known, so what was found may be older", nil
 	case at.Add(unit).After(start):
 		return "", nil
 	}
-	return fmt.Sprintf("it looks older than the first attempt: created %s, sent %s", at.UTC().Format(time.RFC3339),
-		start.UTC().Format(time.RFC3339)), nil
+	created, sent := at.UTC().Format(time.RFC3339), start.UTC().Format(time.RFC3339)
+	return fmt.Sprintf("it looks older than the first attempt: created %s, sent %s", created, sent), nil
 }
 
-// candidates are what `list` shows on one page.
-func (r *Read) candidates(ctx context.Context, vars *variables) ([]expr.Value, error) {
-	v, err := r.list.Eval(ctx, vars.Names)
+// made is when a candidate came into being, and how exactly that is said; the zero time where it
+// is not.
+func (r *Read) made(ctx context.Context, one *variables) (at time.Time, unit time.Duration, err error) {
+	if r.created == nil {
+		return at, 0, nil
+	}
+	v, err := r.created.Eval(ctx, one.Names)
 	if err != nil {
-		return nil, err
+		return at, 0, err
 	}
-	list, err := v.List(maxCandidates)
-	if errors.Is(err, expr.ErrTooMany) {
-		return nil, fmt.Errorf("the check shows more than %d candidates on one page; it looks too wide", maxCandidates)
-	}
-	return list, r.list.About(err)
+	at, unit, err = v.Moment()
+	return at, unit, r.created.About(err)
 }
 
 // sort finds the operation's own effects among the candidates of one page. Where
 // nothing identifies them, all are evidence.
 func (r *Read) sort(ctx context.Context, vars *variables, f *verdict.Found) error {
-	list, err := r.candidates(ctx, vars)
+	v, err := r.list.Eval(ctx, vars.Names)
 	if err != nil {
 		return err
+	}
+	list, err := v.List(maxCandidates)
+	if err != nil {
+		return r.list.About(err)
 	}
 	expected := ""
 	if r.mark != nil {
@@ -247,7 +241,8 @@ func (r *Read) sort(ctx context.Context, vars *variables, f *verdict.Found) erro
 					f.Unmarked++
 				}
 				if r.Proves() {
-					f.Other(marks, r.made(ctx, one))
+					at, _, _ := r.made(ctx, one) // what cannot be told shows nothing
+					f.Other(marks, at)
 				}
 				continue
 			}

@@ -6,12 +6,10 @@ import (
 	"net/url"
 	"strings"
 
-	"indoubt/policy/transport"
-
-	"indoubt/policy/file"
-
 	"indoubt/ledger"
 	"indoubt/policy/expr"
+	"indoubt/policy/file"
+	"indoubt/policy/transport"
 )
 
 // finishPaging checks `next` against the request: where that holds `cursor`, `next` gives

@@ -16,14 +16,11 @@ import (
 	"strings"
 	"time"
 
-	"indoubt/policy/advice"
-
-	"indoubt/policy/transport"
-
-	"indoubt/policy/file"
-
 	"indoubt/ledger"
+	"indoubt/policy/advice"
 	"indoubt/policy/expr"
+	"indoubt/policy/file"
+	"indoubt/policy/transport"
 )
 
 // Policy is one version of the policy file. It never changes after it was

@@ -2,20 +2,16 @@ package policy
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
 
-	"indoubt/policy/advice"
-
-	"indoubt/policy/verdict"
-
-	"indoubt/policy/transport"
-
 	"indoubt/ledger"
+	"indoubt/policy/advice"
 	"indoubt/policy/expr"
+	"indoubt/policy/transport"
+	"indoubt/policy/verdict"
 )
 
 const maxCandidates = 10_000
@@ -65,12 +61,6 @@ func (r *Read) uses(name string) bool {
 	return slices.ContainsFunc(r.expressions(), func(e *expr.Expression) bool { return e.Uses(name) })
 }
 
-func (r *Read) usesToken() bool { return r.Proves() || r.uses("token") }
-
-// newestOnly reports whether the read depends on which attempt is the newest, so
-// that it may overlook what an earlier one did.
-func (r *Read) newestOnly() bool { return r.uses("attempt") }
-
 func (r *Read) usesCursor() bool {
 	asks := slices.ContainsFunc(r.requestExpressions(), func(e *expr.Expression) bool { return e.Uses("cursor") })
 	return asks || r.operationOnStdin() && r.next != nil // a command gets it with its input
@@ -90,7 +80,7 @@ func (r *Read) expressions() []*expr.Expression {
 }
 
 // Request renders the read for one page; cursor is nil for the first. Errors:
-// *MissingSecretError, and sentences for people.
+// *transport.MissingError, and sentences for people.
 func (r *Read) Request(rec ledger.Record, cursor any) (transport.Request, error) {
 	if err := r.askable(rec.Operation); err != nil {
 		return transport.Request{}, err
@@ -205,7 +195,14 @@ func (r *Read) JudgePage(ctx context.Context, rec ledger.Record, cursor any, a l
 	}
 	f := verdict.Found{Valid: true, Paged: cursor != nil}
 	if r.state != nil {
-		return r.stateOf(ctx, vars, f)
+		holds, err := r.state.Truth(ctx, vars.Names)
+		if err != nil {
+			return verdict.Found{}, err
+		}
+		if f.Complete = true; holds {
+			f.Effects = []verdict.Effect{{Same: true}}
+		}
+		return f, nil
 	}
 	if err := r.sort(ctx, vars, &f); err != nil {
 		return verdict.Found{}, err
@@ -223,19 +220,6 @@ func (r *Read) JudgePage(ctx context.Context, rec ledger.Record, cursor any, a l
 	}
 	if err != nil && len(f.Effects) == 0 {
 		return verdict.Found{}, err
-	}
-	return f, nil
-}
-
-// stateOf is the answer to a read that asks whether something is so.
-func (r *Read) stateOf(ctx context.Context, vars *variables, f verdict.Found) (verdict.Found, error) {
-	holds, err := r.state.Truth(ctx, vars.Names)
-	if err != nil {
-		return verdict.Found{}, err
-	}
-	f.Complete = true
-	if holds {
-		f.Effects = []verdict.Effect{{Same: true}}
 	}
 	return f, nil
 }
@@ -259,7 +243,7 @@ func (k *Kind) NoCheck(rec ledger.Record) error {
 	return req.Missing()
 }
 
-// Lacks is the *MissingSecretError of a secret that the check needs, whatever the operation,
+// Lacks is the *transport.MissingError of a secret that the check needs, whatever the operation,
 // and that this process does not have; nil where it has all.
 func (r *Read) Lacks() error {
 	vars := r.kind.variables(ledger.Record{})
@@ -267,7 +251,7 @@ func (r *Read) Lacks() error {
 		if !e.Secret() {
 			continue
 		}
-		if _, err := e.Eval(context.Background(), vars.Names); errors.As(err, new(*transport.MissingSecretError)) {
+		if _, err := e.Eval(context.Background(), vars.Names); transport.LackedHere(err) {
 			return err
 		}
 	}

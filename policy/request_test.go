@@ -10,10 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"indoubt/policy/transport"
-
 	"indoubt/ledger"
 	"indoubt/ledger/need"
+	"indoubt/policy/transport"
 )
 
 const stripe = `
@@ -134,10 +133,10 @@ func TestMissingSecretIsSaidByName(t *testing.T) {
 	p := stripePolicy(t)
 	os.Unsetenv("TEST_KEY")
 	_, err := p.Kind("search").Read.Request(operation("search", `{"customer":"c","team":"x"}`), nil)
-	var missing *transport.MissingSecretError
+	var missing *transport.MissingError
 	need.That(t, errors.As(err, &missing) && missing.Name == "TEST_KEY" && strings.Contains(err.Error(), "environment variable TEST_KEY is not set"), "%v", err)
 	q := must(t, "version: 1\nkinds: { k: { read: { list: body, http: { get: https://h.example/x, headers: { A: \"${file('/nonexistent/x')}\" } } } } }\n")
-	if _, err := q.Kind("k").Read.Request(operation("k", `{}`), nil); !errors.As(err, &missing) || !missing.File {
+	if _, err := q.Kind("k").Read.Request(operation("k", `{}`), nil); !errors.As(err, &missing) || missing.What == "variable" {
 		t.Errorf("%v", err)
 	}
 }
@@ -187,21 +186,21 @@ func TestRecordedCommand(t *testing.T) {
 	known := func(string) (string, error) { return "same", nil }
 	rec.Operation.Command = &ledger.Command{Argv: []string{"curl", "-H", "Auth: ${TEST_KEY}", "-H", "Key: {{key}}", "{{token}}", "${OTHER} $TEST_KEY"}, Dir: "/w", Expand: map[string]string{"TEST_KEY": "same"}}
 	rec.Operation.Redacted = true
-	got, err := (Sending{Kind: p.Kind("again"), Record: rec}).Request(known)
+	got, err := p.Kind("again").Resending(rec, known)
 	need.OK(t, err)
 	same(t, []string{"curl", "-H", "Auth: sk_live_1", "-H", "Key: k-1", "indoubt-7E3A", "${OTHER} $TEST_KEY"}, got.Command.Argv)
 	need.That(t, !strings.Contains(got.Shown, "sk_live") && strings.HasSuffix(got.Shown, "\nin your environment") && got.Command.Dir == "/w", "%v", got.Shown)
 	// A value that looks like a placeholder is not expanded again.
 	t.Setenv("TEST_KEY", "{{token}}")
-	if got, err = (Sending{Kind: p.Kind("again"), Record: rec}).Request(known); err != nil || got.Command.Argv[2] != "Auth: {{token}}" {
+	if got, err = p.Kind("again").Resending(rec, known); err != nil || got.Command.Argv[2] != "Auth: {{token}}" {
 		t.Error(got, err)
 	}
 	os.Unsetenv("TEST_KEY")
-	var missing *transport.MissingSecretError
-	_, err = (Sending{Kind: p.Kind("again"), Record: rec}).Request(known)
+	var missing *transport.MissingError
+	_, err = p.Kind("again").Resending(rec, known)
 	need.That(t, errors.As(err, &missing), "%v", err)
 	rec.Operation.Command.Argv = []string{"curl", "--password", "redacted:abcdef"}
-	_, err = (Sending{Kind: p.Kind("again"), Record: rec}).Request(known)
+	_, err = p.Kind("again").Resending(rec, known)
 	need.That(t, err != nil && strings.Contains(err.Error(), "not kept"), "%v", err)
 }
 
@@ -223,7 +222,7 @@ func TestAnErasedOperationIsNeitherSentNorSearchedFor(t *testing.T) {
 	rec := operation("charge", `"[redacted]"`)
 	rec.Operation.Redacted, rec.Operation.RedactedBy, rec.Operation.RedactedAt = true, "maya", time.Unix(1_790_000_000, 0)
 	const says = "redacted by maya at 2026-09-21T14:13:20Z"
-	_, err := (Sending{Kind: p.Kind("again"), Record: rec}).Request(nil)
+	_, err := p.Kind("again").Resending(rec, nil)
 	need.That(t, err != nil && strings.Contains(err.Error(), says), "%v", err)
 	_, err = p.Kind("charge").Read.Request(rec, nil)
 	need.That(t, err != nil && strings.Contains(err.Error(), "the check needs its input, and it was "+says), "%v", err)

@@ -10,12 +10,11 @@ import (
 	"strings"
 	"testing"
 
-	"indoubt/policy/file"
-
 	"github.com/google/go-cmp/cmp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"indoubt/ledger/need"
+	"indoubt/policy/file"
 )
 
 // everything says every mapping that a policy file can have at least once.

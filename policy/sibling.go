@@ -1,15 +1,12 @@
 package policy
 
 import (
-	"context"
 	"slices"
 	"strings"
-	"time"
-
-	"indoubt/policy/transport"
 
 	"indoubt/ledger"
 	"indoubt/ledger/lazyregexp"
+	"indoubt/policy/transport"
 )
 
 // Sighted is a check of an operation that may find others of its kind.
@@ -73,32 +70,15 @@ func (k Sighted) Shows(marks []string, other ledger.Record) bool {
 // Asks reports whether the request changes with the token, so that it may be made for
 // another operation.
 func (k Sighted) Asks() bool {
-	return k.Read.Proves() && (k.Read.carries(substitution{token: true}) || negativeControl{k.Read}.carriesUnnamed(k.Record))
+	return k.Read.Proves() && (k.Read.carries(substitution{token: true}) || k.Read.carriesUnnamed(k.Record))
 }
 
 // For is the read with nothing but the token replaced by a sibling's.
 func (k Sighted) For(token string) (Control, error) {
-	control := negativeControl{k.Read}
-	made, err := control.without(substitution{token: true}, k.Record, nil, func(string) string { return token })
+	made, err := k.Read.without(substitution{token: true}, k.Record, nil, func(string) string { return token })
 	if err != nil {
 		return Control{}, err
 	}
-	key, err := control.requestKey(made)
+	key, err := k.Read.requestKey(made)
 	return Control{key, func() (ledger.Record, error) { return made, nil }}, err
-}
-
-// made is when a candidate came into being; the zero time where that is not told.
-func (r *Read) made(ctx context.Context, one *variables) time.Time {
-	if r.created == nil {
-		return time.Time{}
-	}
-	v, err := r.created.Eval(ctx, one.Names)
-	if err != nil {
-		return time.Time{}
-	}
-	at, _, err := v.Moment()
-	if err != nil {
-		return time.Time{}
-	}
-	return at
 }

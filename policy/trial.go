@@ -9,23 +9,19 @@ import (
 	"slices"
 	"time"
 
-	"indoubt/policy/verdict"
-
-	"indoubt/policy/transport"
-
 	"indoubt/ledger"
 	"indoubt/policy/expr"
+	"indoubt/policy/transport"
+	"indoubt/policy/verdict"
 )
 
 // Trial is what one read shows: a verdict and its reason. `not_there` assumes that the check finds other operations on each
 // side of this one; what is found assumes that the negative control holds and that no
 // other operation has the same name. Only the engine checks those.
 type Trial struct {
-	Found   verdict.Found
-	Verdict ledger.Verdict
-	Cause   ledger.Cause // why it cannot tell
-	Reason  string       // one sentence
-	Pages   []TrialPage
+	verdict.Judgement
+	Found verdict.Found
+	Pages []TrialPage
 
 	word string // of testWants
 }
@@ -45,16 +41,18 @@ type Asking func(page int, request transport.Request, bad error) (ledger.Answer,
 // begins to read at now. Nothing is recorded.
 func (k *Kind) Try(ctx context.Context, rec ledger.Record, now time.Time, most int, ask Asking) (t Trial) {
 	if k.Read == nil {
-		return Trial{Verdict: ledger.CannotTell, word: "cannot_tell", Cause: ledger.CauseNotAsked, Reason: "the kind has no read"}
+		no := verdict.Judgement{Verdict: ledger.CannotTell, Cause: ledger.CauseNotAsked, Reason: "the kind has no read"}
+		return Trial{Judgement: no, word: "cannot_tell"}
 	}
 	f := verdict.Findings{Began: now, Ended: now}
 	t.pages(ctx, k, rec, most, ask, &f)
-	j := verdict.Judge(k.Read.Identity(), f, k.Proof(rec))
-	t.Verdict, t.Cause, t.Reason, t.word = j.Verdict, j.Cause, j.Reason, string(j.Verdict)
-	if j.Verdict == ledger.CannotTell {
-		if t.word = "cannot_tell"; j.Cause == ledger.CauseNone || j.Cause == ledger.CauseGone {
-			t.word = "none"
-		}
+	t.Judgement = verdict.Judge(k.Read.Identity(), f, k.Proof(rec))
+	switch t.word = string(t.Verdict); {
+	case t.Verdict != ledger.CannotTell:
+	case t.Cause == ledger.CauseNone || t.Cause == ledger.CauseGone:
+		t.word = "none"
+	default:
+		t.word = "cannot_tell"
 	}
 	return t
 }

@@ -8,13 +8,11 @@ import (
 	"strings"
 	"time"
 
-	"indoubt/policy/transport"
-
-	"indoubt/policy/file"
-
 	"indoubt/ledger"
 	"indoubt/ledger/redact"
 	"indoubt/policy/expr"
+	"indoubt/policy/file"
+	"indoubt/policy/transport"
 )
 
 // variables are the names of one evaluation. Nothing is decoded before an
@@ -218,26 +216,19 @@ func (k *Kind) seen(o ledger.Operation) (any, error) {
 	return in, nil
 }
 
-// reseen is an operation that has another input, in the place of what seen gave.
-func (k *Kind) reseen(o ledger.Operation, seen any) (ledger.Operation, error) {
-	if !k.views(o) {
-		o.Input = ledger.EncodeJSON(seen)
-		return o, nil
-	}
-	whole, err := decodeInput(o)
+// reinput changes the plain values at a path of the input, and below it, as the kind's expressions
+// see it. found reports whether there was one.
+func (k *Kind) reinput(o *ledger.Operation, path expr.Path, change func(was any) any) (found bool, err error) {
+	in, err := decodeInput(*o)
 	if err != nil {
-		return o, err
+		return false, err
 	}
-	last := len(k.view) - 1
-	holder, _, _ := k.view[:last].Get(whole)
-	switch step := k.view[last].(type) {
-	case string:
-		holder.(map[string]any)[step] = seen
-	case int:
-		holder.([]any)[step] = seen
+	if k.views(*o) {
+		path = slices.Concat(k.view, path)
 	}
-	o.Input = ledger.EncodeJSON(whole)
-	return o, nil
+	in, found = path.Replace(in, change)
+	o.Input = ledger.EncodeJSON(in)
+	return found, nil
 }
 
 // seenJSON is the seen input as text, "null" where there is none.

@@ -93,7 +93,7 @@ func TestWhatWasRecordedIsSentAgain(t *testing.T) {
 	for _, kind := range []string{"pay", "again"} {
 		o := proxied(kind)
 		k, caller := p.Kind(kind), func(string) (string, error) { return "caller", nil }
-		req := need.Get((Sending{Kind: k, Record: ledger.Record{Operation: o}}).Request(caller))(t)
+		req := need.Get(k.Resending(ledger.Record{Operation: o}, caller))(t)
 		h := req.HTTP
 		if h.Method != "POST" || h.URL != o.Request.Origin+o.Request.Target || string(h.Body) != o.Request.Body ||
 			h.Header["Authorization"][0] != "Bearer view-1234567890" || h.Header["Api-Version"][0] != "3" || h.Header["Idempotency-Key"][0] != "k-1" || len(h.Header) != 4 {
@@ -103,14 +103,14 @@ func TestWhatWasRecordedIsSentAgain(t *testing.T) {
 			t.Errorf("%s: shown as %s", kind, req.Shown)
 		}
 		rec := ledger.Record{Operation: o}
-		if key, token := (Sending{Kind: k, Record: rec}).Carries(req); !key || !token || k.Via(rec) != "http" {
+		if key, token := k.Carries(rec, req); !key || !token || k.Via(rec) != "http" {
 			t.Errorf("%s: key %v, token %v, via %s", kind, key, token, k.Via(rec))
 		}
 		other := proxied(kind)
 		other.Request.Body, other.Request.Binary = "", []byte{0xff, 1}
-		one, err := (Sending{Kind: k, Record: ledger.Record{Operation: other}}).Request(caller)
+		one, err := k.Resending(ledger.Record{Operation: other}, caller)
 		other.Request.Binary = []byte{0xff, 2}
-		two, err2 := (Sending{Kind: k, Record: ledger.Record{Operation: other}}).Request(caller)
+		two, err2 := k.Resending(ledger.Record{Operation: other}, caller)
 		need.That(t, err == nil && err2 == nil && one.Digest != two.Digest && strings.Contains(one.Shown, "[2 bytes, SHA-256"), "%s: two bodies have one digest: %v %v", kind, err, err2)
 		for what, c := range map[string]struct {
 			change func(*ledger.Operation)
@@ -122,11 +122,11 @@ func TestWhatWasRecordedIsSentAgain(t *testing.T) {
 		} {
 			o := proxied(kind)
 			c.change(&o)
-			_, err := (Sending{Kind: k, Record: ledger.Record{Operation: o}}).Request(caller)
+			_, err := k.Resending(ledger.Record{Operation: o}, caller)
 			need.That(t, err != nil && strings.Contains(err.Error(), c.want), "%s, %s: %v", kind, what, err)
 		}
 	}
-	_, err := (Sending{Kind: p.Kind("pay"), Record: ledger.Record{Operation: piped("pay")}}).Request(nil)
+	_, err := p.Kind("pay").Resending(ledger.Record{Operation: piped("pay")}, nil)
 	need.That(t, err != nil && strings.Contains(err.Error(), "not recorded"), "%v", err)
 }
 

@@ -8,10 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"indoubt/policy/verdict"
-
 	"indoubt/ledger"
 	"indoubt/policy"
+	"indoubt/policy/verdict"
 )
 
 // gap remembers when this process first knew until when the ledger may have lost what was sent.

@@ -8,11 +8,10 @@ import (
 	"sync"
 	"time"
 
-	"indoubt/policy/verdict"
-
 	"indoubt/ledger"
 	"indoubt/ledger/lazyregexp"
 	"indoubt/policy"
+	"indoubt/policy/verdict"
 )
 
 const (

@@ -13,10 +13,9 @@ import (
 	"sync"
 	"time"
 
-	"indoubt/policy/transport"
-
 	"indoubt/ledger"
 	"indoubt/policy"
+	"indoubt/policy/transport"
 	"indoubt/reconcile/connect"
 )
 

@@ -12,11 +12,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"indoubt/policy/advice"
-
 	"indoubt/ledger"
 	"indoubt/ledger/hostclock"
 	"indoubt/policy"
+	"indoubt/policy/advice"
 )
 
 // Engine reconciles one ledger. It is safe for use by many goroutines. It decides

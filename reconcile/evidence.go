@@ -8,14 +8,12 @@ import (
 	"strings"
 	"time"
 
-	"indoubt/policy/verdict"
-
-	"indoubt/policy/transport"
-
 	"indoubt/ledger"
 	"indoubt/ledger/outcome"
 	"indoubt/ledger/redact"
 	"indoubt/policy"
+	"indoubt/policy/transport"
+	"indoubt/policy/verdict"
 )
 
 const (

@@ -10,10 +10,9 @@ import (
 	"sync"
 	"time"
 
-	"indoubt/policy/transport"
-
 	"indoubt/ledger"
 	"indoubt/policy"
+	"indoubt/policy/transport"
 )
 
 const (
@@ -186,7 +185,7 @@ func (e *reader) CheckedBy() string {
 func lacking(pol *policy.Policy) map[string]string {
 	secrets := map[string]string{}
 	for _, name := range pol.Kinds() {
-		k, secret := pol.Kind(name), (*transport.MissingSecretError)(nil)
+		k, secret := pol.Kind(name), (*transport.MissingError)(nil)
 		if k.Read != nil && errors.As(k.Read.Lacks(), &secret) {
 			secrets[scopeOf(k)] = secret.Name
 		}

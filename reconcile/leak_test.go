@@ -6,11 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"indoubt/policy/transport"
-
 	"indoubt/ledger"
 	"indoubt/ledger/need"
 	"indoubt/policy"
+	"indoubt/policy/transport"
 )
 
 // What the other side repeats of our secrets is kept nowhere: not in the

@@ -11,11 +11,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"indoubt/policy/transport"
-
 	"indoubt/ledger"
 	"indoubt/ledger/need"
 	"indoubt/policy"
+	"indoubt/policy/transport"
 )
 
 func (a *arrivals) note() {

@@ -8,12 +8,10 @@ import (
 	"sync"
 	"time"
 
-	"indoubt/policy/verdict"
-
-	"indoubt/policy/transport"
-
 	"indoubt/ledger"
 	"indoubt/policy"
+	"indoubt/policy/transport"
+	"indoubt/policy/verdict"
 	"indoubt/reconcile/connect"
 )
 

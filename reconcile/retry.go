@@ -9,14 +9,12 @@ import (
 	"strings"
 	"time"
 
-	"indoubt/policy/advice"
-
-	"indoubt/policy/transport"
-
 	"indoubt/ledger"
 	"indoubt/ledger/outcome"
 	"indoubt/ledger/wire/procgroup"
 	"indoubt/policy"
+	"indoubt/policy/advice"
+	"indoubt/policy/transport"
 	"indoubt/reconcile/connect"
 )
 
@@ -179,7 +177,7 @@ func (e *Engine) showing(ctx context.Context, a *attempt) (s Showing) {
 		s.Related = append(s.Related, rel.ID)
 	}
 	a.req, a.back, a.via = transport.Request{}, "", a.k.Via(a.rec)
-	req, err := (policy.Sending{Kind: a.k, Record: a.rec}).Request(e.digest(ctx))
+	req, err := a.k.Resending(a.rec, e.digest(ctx))
 	if why := e.mayAsk(ctx); why != "" && err == nil {
 		err = errors.New(why)
 	}
@@ -339,7 +337,7 @@ func (e *Engine) sendAndSettle(ctx context.Context, a *attempt) (RetryResult, er
 	// and the ledger's from the transaction that follows.
 	fence := time.Now().Add(a.k.Deadline)
 	g := a.allow()
-	key, token := (policy.Sending{Kind: a.k, Record: a.rec}).Carries(a.req)
+	key, token := a.k.Carries(a.rec, a.req)
 	g.TokenSent, g.KeyWorks = token, g.KeyWorks && (key || a.k.Effect.Safe())
 	if a.basis == ledger.BasisKeySafe && !g.KeyWorks {
 		return result, refuse("refused", "what would be sent does not carry its key, so a repeat is not known to be safe", "")

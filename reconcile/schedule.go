@@ -6,10 +6,9 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"indoubt/policy/transport"
-
 	"indoubt/ledger"
 	"indoubt/policy"
+	"indoubt/policy/transport"
 )
 
 const (

@@ -7,10 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"indoubt/policy/verdict"
-
 	"indoubt/ledger"
 	"indoubt/policy"
+	"indoubt/policy/verdict"
 )
 
 const (

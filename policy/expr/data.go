@@ -18,11 +18,10 @@ import (
 // exactLimit is 2^53: from here on a double cannot tell neighbours apart.
 const exactLimit = 1 << 53
 
-// Errors of Decode and List.
+// Errors of Decode.
 var (
 	ErrMoreValues = errors.New("more text after the JSON value")
 	ErrTwice      = errors.New("duplicate member name")
-	ErrTooMany    = errors.New("the list is too long")
 )
 
 // Decode reads one JSON value for expressions: numbers below 2^53 as doubles, greater
@@ -205,10 +204,10 @@ func (p Path) Replace(data any, change func(old any) any) (_ any, found bool) {
 		}
 		return at, found
 	case []any:
-		if len(p) > 0 && p[0] != Each {
-			return at, false
-		}
 		for i := range at {
+			if len(p) > 0 && p[0] != Each && p[0] != i {
+				continue
+			}
 			made, ok := rest.Replace(at[i], change)
 			if ok {
 				at[i], found = made, true

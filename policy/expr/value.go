@@ -107,7 +107,7 @@ func (v Value) List(most int) ([]Value, error) {
 		return nil, fmt.Errorf("not a list but %s", v.typeName())
 	}
 	if size, ok := list.Size().(types.Int); !ok || int(size) > most {
-		return nil, ErrTooMany
+		return nil, fmt.Errorf("it has more than %d candidates on one page, which looks too wide", most)
 	}
 	var out []Value
 	for it := list.Iterator(); it.HasNext() == types.True; {

@@ -12,7 +12,7 @@ import (
 	"indoubt/policy/expr"
 )
 
-var errCut = &AnswerError{"answer was cut off: it is longer than what is kept"}
+var errCut = errors.New("answer was cut off: it is longer than what is kept")
 
 // answered is what the transport that an answer came over makes of it.
 type answered interface {
@@ -59,7 +59,7 @@ func decoded(a *ledger.Answer, text []byte) (any, error) {
 		return nil, errCut
 	}
 	if len(bytes.TrimSpace(text)) == 0 {
-		return nil, &AnswerError{"answer is empty, not JSON" + Complaint(*a)}
+		return nil, errors.New("answer is empty, not JSON" + Complaint(*a))
 	}
 	doc, err := expr.Decode(text)
 	if err != nil {
@@ -67,7 +67,7 @@ func decoded(a *ledger.Answer, text []byte) (any, error) {
 		if a.Status >= 300 {
 			what = fmt.Sprintf("answered %d; %s", a.Status, what)
 		}
-		return nil, &AnswerError{what + Complaint(*a)}
+		return nil, errors.New(what + Complaint(*a))
 	}
 	return doc, nil
 }

@@ -5,10 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"indoubt/policy/file"
-
 	"indoubt/ledger"
 	"indoubt/policy/expr"
+	"indoubt/policy/file"
 )
 
 type Command struct {

@@ -2,6 +2,7 @@ package transport
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"mime"
@@ -11,11 +12,10 @@ import (
 	"slices"
 	"strings"
 
-	"indoubt/ledger/lazyregexp"
-	"indoubt/policy/file"
-
 	"indoubt/ledger"
+	"indoubt/ledger/lazyregexp"
 	"indoubt/policy/expr"
+	"indoubt/policy/file"
 )
 
 var headerName = file.Short("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$", 100)
@@ -292,14 +292,14 @@ func (h overHTTP) usable(a *ledger.Answer) error {
 	case a.Status == 0:
 		return fmt.Errorf("no answer came")
 	case a.Status == 206:
-		return &AnswerError{"answer is only a part of what was asked for (206)"}
+		return errors.New("answer is only a part of what was asked for (206)")
 	case a.Status == 304:
-		return &AnswerError{`answer is "not modified" (304), which shows nothing`}
+		return errors.New(`answer is "not modified" (304), which shows nothing`)
 	case unanswered(a.Status): // `valid` cannot accept it
 		return h.refusal(a, false)
 	}
 	if old := aged(a.Header); old != "" {
-		return &AnswerError{old}
+		return errors.New(old)
 	}
 	return nil
 }

@@ -9,24 +9,31 @@ import (
 	"strings"
 )
 
-// MissingProgramError says that a program a request needs is not on this host.
-type MissingProgramError struct {
+// MissingError says which variable of the environment, file or program the policy names and this
+// process does not have. It concerns the whole kind, not one operation; another process may have
+// it, and so may this one later.
+type MissingError struct {
+	What string // "variable", "file" or "program"
 	Name string
 	Err  error
 }
 
-func (e *MissingProgramError) Error() string {
-	return fmt.Sprintf("there is no program %s here", e.Name)
+func (e *MissingError) Error() string {
+	switch e.What {
+	case "file":
+		return fmt.Sprintf("the secret in file %s cannot be read: %v", e.Name, e.Err)
+	case "program":
+		return fmt.Sprintf("there is no program %s here", e.Name)
+	}
+	return fmt.Sprintf("environment variable %s is not set", e.Name)
 }
-func (e *MissingProgramError) Unwrap() error { return e.Err }
 
-// LackedHere reports whether an error is about a secret or a program that this process
-// lacks: another process may have it, and so may this one later.
-func LackedHere(err error) bool {
-	return errors.As(err, new(*MissingSecretError)) || errors.As(err, new(*MissingProgramError))
-}
+func (e *MissingError) Unwrap() error { return e.Err }
 
-// Missing is a *MissingProgramError when the program that the request runs is not
+// LackedHere reports whether an error is a *MissingError.
+func LackedHere(err error) bool { return errors.As(err, new(*MissingError)) }
+
+// Missing is a *MissingError when the program that the request runs is not
 // on this host.
 func (r Request) Missing() error {
 	argv, dir := []string(nil), ""
@@ -44,7 +51,7 @@ func (r Request) Missing() error {
 		name = filepath.Join(dir, name)
 	}
 	if _, err := exec.LookPath(name); err != nil {
-		return &MissingProgramError{Name: argv[0], Err: err}
+		return &MissingError{"program", argv[0], err}
 	}
 	return nil
 }
@@ -53,7 +60,7 @@ func (r Request) Missing() error {
 func Environment(name string) (string, error) {
 	value := os.Getenv(name)
 	if value == "" {
-		return "", &MissingSecretError{Name: name}
+		return "", &MissingError{What: "variable", Name: name}
 	}
 	return value, nil
 }
@@ -71,24 +78,7 @@ func SecretIn(path string) (string, error) {
 		text, err = os.ReadFile(path)
 	}
 	if err != nil {
-		return "", &MissingSecretError{Name: path, File: true, Err: err}
+		return "", &MissingError{"file", path, err}
 	}
 	return strings.TrimRight(string(text), "\r\n"), nil
 }
-
-// MissingSecretError says which environment variable or file the policy names
-// and this process does not have. It concerns the whole kind, not one operation.
-type MissingSecretError struct {
-	Name string
-	File bool
-	Err  error
-}
-
-func (e *MissingSecretError) Error() string {
-	if e.File {
-		return fmt.Sprintf("the secret in file %s cannot be read: %v", e.Name, e.Err)
-	}
-	return fmt.Sprintf("environment variable %s is not set", e.Name)
-}
-
-func (e *MissingSecretError) Unwrap() error { return e.Err }

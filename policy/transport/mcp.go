@@ -7,11 +7,10 @@ import (
 	"slices"
 	"strings"
 
-	"indoubt/policy/file"
-
 	"indoubt/ledger"
 	"indoubt/ledger/lazyregexp"
 	"indoubt/policy/expr"
+	"indoubt/policy/file"
 )
 
 // mcpServer is how an MCP server is reached: by a command or by a URL.

@@ -98,7 +98,7 @@ func RecordedCommand(r *Rendering, digest Digest) (Request, error) {
 			}
 			v, ok := os.LookupEnv(name)
 			if !ok {
-				return Request{}, &MissingSecretError{Name: name}
+				return Request{}, &MissingError{What: "variable", Name: name}
 			}
 			if err := sameValue(o.Command.Expand[name], v, name, "your environment has", digest); err != nil {
 				return Request{}, err

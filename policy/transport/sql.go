@@ -8,11 +8,10 @@ import (
 	"strconv"
 	"strings"
 
-	"indoubt/policy/file"
-
 	"indoubt/ledger"
 	"indoubt/ledger/lazyregexp"
 	"indoubt/policy/expr"
+	"indoubt/policy/file"
 )
 
 type sqlDatabase struct {

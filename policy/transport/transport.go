@@ -16,11 +16,10 @@ import (
 	"strings"
 	"time"
 
-	"indoubt/policy/file"
-
 	"indoubt/ledger"
 	"indoubt/ledger/redact"
 	"indoubt/policy/expr"
+	"indoubt/policy/file"
 )
 
 const DefaultMaxBody = 4 << 20

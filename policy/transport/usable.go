@@ -29,12 +29,6 @@ func Usable(a *ledger.Answer) error {
 	return by(a).usable(a)
 }
 
-// AnswerError says what is wrong with an answer as it came, before any expression
-// reads it.
-type AnswerError struct{ Why string }
-
-func (e *AnswerError) Error() string { return e.Why }
-
 // Stale says why an answer may show less than there is now: it comes from a
 // cache (RFC 9111 §5.1, §5.5; RFC 9211), or from a replica. "" when it is fresh.
 func Stale(a ledger.Answer) string {

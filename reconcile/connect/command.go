@@ -12,11 +12,10 @@ import (
 	"sync"
 	"time"
 
-	"indoubt/policy/transport"
-
 	"indoubt/ledger"
 	"indoubt/ledger/wire/procgroup"
 	"indoubt/ledger/wire/transmit"
+	"indoubt/policy/transport"
 )
 
 const (

@@ -10,9 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"indoubt/policy/transport"
-
 	"indoubt/ledger/need"
+	"indoubt/policy/transport"
 )
 
 func TestI3_StoppedPastItsDeadlineSendsNothing(t *testing.T) {

@@ -11,10 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"indoubt/policy/transport"
-
 	"indoubt/ledger"
 	"indoubt/ledger/need"
+	"indoubt/policy/transport"
 )
 
 // TestI3_WhatASenderHasStartedEndsWithIt: where the sender fails, and at its

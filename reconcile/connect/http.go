@@ -11,10 +11,9 @@ import (
 	"sync"
 	"time"
 
-	"indoubt/policy/transport"
-
 	"indoubt/ledger"
 	"indoubt/ledger/wire/transmit"
+	"indoubt/policy/transport"
 )
 
 // HTTP makes requests to one downstream. Its zero value is ready; reads share a pool of

@@ -13,10 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"indoubt/policy/transport"
-
 	"indoubt/ledger"
 	"indoubt/ledger/need"
+	"indoubt/policy/transport"
 )
 
 func TestReadAsksForAnUncachedAnswerOverThePool(t *testing.T) {

@@ -8,11 +8,10 @@ import (
 	"sync"
 	"time"
 
-	"indoubt/policy/transport"
-
 	"indoubt/ledger"
 	"indoubt/ledger/wire/mcpwire"
 	"indoubt/ledger/wire/transmit"
+	"indoubt/policy/transport"
 )
 
 // MCP calls tools of MCP servers. It keeps one session for each server, so at

@@ -11,9 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"indoubt/policy/transport"
-
 	"indoubt/ledger/need"
+	"indoubt/policy/transport"
 )
 
 // nodeServer is the command of a server from npm, where the end-to-end tests

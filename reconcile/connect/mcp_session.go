@@ -7,11 +7,10 @@ import (
 	"sync"
 	"time"
 
-	"indoubt/policy/transport"
-
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"indoubt/ledger/wire/mcpwire"
+	"indoubt/policy/transport"
 )
 
 const (

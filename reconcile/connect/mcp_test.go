@@ -19,10 +19,9 @@ import (
 	"testing"
 	"time"
 
-	"indoubt/policy/transport"
-
 	"indoubt/ledger"
 	"indoubt/ledger/need"
+	"indoubt/policy/transport"
 )
 
 func serveHTTP(t *testing.T, h http.Handler) string {

@@ -11,14 +11,13 @@ import (
 	"sync"
 	"time"
 
-	"indoubt/policy/transport"
-
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"indoubt/ledger"
 	"indoubt/ledger/wire/mcpwire"
 	"indoubt/ledger/wire/transmit"
+	"indoubt/policy/transport"
 )
 
 const (

@@ -8,10 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"indoubt/policy/transport"
-
 	"indoubt/ledger"
 	"indoubt/ledger/need"
+	"indoubt/policy/transport"
 )
 
 func post(url string) transport.HTTPRequest {

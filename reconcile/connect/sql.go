@@ -15,14 +15,13 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"indoubt/policy/transport"
-
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
 	sqlite3 "modernc.org/sqlite"
 
 	"indoubt/ledger"
 	"indoubt/ledger/wire/transmit"
+	"indoubt/policy/transport"
 )
 
 const (

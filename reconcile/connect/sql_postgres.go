@@ -9,13 +9,12 @@ import (
 	"strings"
 	"time"
 
-	"indoubt/policy/transport"
-
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"indoubt/ledger"
+	"indoubt/policy/transport"
 )
 
 // postgres talks to PostgreSQL in text, both ways: no driver guesses at types,

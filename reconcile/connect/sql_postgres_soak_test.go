@@ -9,11 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"indoubt/policy/transport"
-
 	"indoubt/ledger"
 	"indoubt/ledger/need"
 	"indoubt/ledger/postgres/pgtest"
+	"indoubt/policy/transport"
 )
 
 // postgresServer starts PostgreSQL where it is installed.

@@ -14,9 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"indoubt/policy/transport"
-
 	"indoubt/ledger/need"
+	"indoubt/policy/transport"
 )
 
 // account is whom a database server of a test runs as: it refuses root. It

@@ -15,11 +15,10 @@ import (
 	"testing"
 	"time"
 
-	"indoubt/policy/transport"
-
 	"indoubt/ledger"
 	"indoubt/ledger/ledgertest/faults"
 	"indoubt/ledger/need"
+	"indoubt/policy/transport"
 	"indoubt/reconcile/connect"
 )
 

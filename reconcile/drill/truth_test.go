@@ -15,8 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"indoubt/policy/transport"
-
 	"indoubt/ledger"
 	"indoubt/ledger/hostclock"
 	"indoubt/ledger/ledgertest"
@@ -26,6 +24,7 @@ import (
 	"indoubt/ledger/outcome"
 	"indoubt/ledger/record"
 	"indoubt/policy"
+	"indoubt/policy/transport"
 	"indoubt/reconcile"
 	"indoubt/reconcile/connect"
 )

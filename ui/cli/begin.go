@@ -11,8 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"indoubt/policy/transport"
-
 	"github.com/spf13/cobra"
 
 	"indoubt/ledger"
@@ -20,6 +18,7 @@ import (
 	"indoubt/ledger/outcome"
 	"indoubt/ledger/record"
 	"indoubt/policy"
+	"indoubt/policy/transport"
 	"indoubt/reconcile"
 	"indoubt/ui/safe"
 )

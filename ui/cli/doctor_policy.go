@@ -9,10 +9,9 @@ import (
 	"slices"
 	"time"
 
-	"indoubt/policy/transport"
-
 	"indoubt/ledger"
 	"indoubt/policy"
+	"indoubt/policy/transport"
 	"indoubt/ui/ticket"
 )
 
@@ -52,7 +51,7 @@ func (x *examination) policy(ctx context.Context, s ledger.Store) {
 func (x *examination) secrets(p *policy.Policy) {
 	lacks := map[string]bool{}
 	for _, name := range p.Kinds() {
-		k, secret := p.Kind(name), (*transport.MissingSecretError)(nil)
+		k, secret := p.Kind(name), (*transport.MissingError)(nil)
 		if k.Read != nil && errors.As(k.Read.Lacks(), &secret) && !lacks[secret.Name] {
 			lacks[secret.Name] = true
 			x.say("secrets", ledger.LevelFail, secret.Name+" is missing: what needs it cannot be checked or sent", "give it to whoever starts indoubt")

@@ -11,14 +11,13 @@ import (
 	"strings"
 	"syscall"
 
-	"indoubt/policy/file"
-
 	"github.com/charmbracelet/x/ansi"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"indoubt/ledger"
 	"indoubt/ledger/record"
+	"indoubt/policy/file"
 	"indoubt/reconcile"
 	"indoubt/ui/safe"
 )

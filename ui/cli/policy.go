@@ -5,11 +5,10 @@ import (
 	"fmt"
 	"strings"
 
-	"indoubt/policy/advice"
-
 	"github.com/spf13/cobra"
 
 	"indoubt/policy"
+	"indoubt/policy/advice"
 	"indoubt/ui/safe"
 	"indoubt/ui/ticket"
 )

@@ -10,15 +10,13 @@ import (
 	"strings"
 	"time"
 
-	"indoubt/policy/verdict"
-
-	"indoubt/policy/transport"
-
 	"github.com/spf13/cobra"
 
 	"indoubt/ledger"
 	"indoubt/ledger/redact"
 	"indoubt/policy"
+	"indoubt/policy/transport"
+	"indoubt/policy/verdict"
 	"indoubt/reconcile"
 	"indoubt/reconcile/connect"
 	"indoubt/ui/safe"
@@ -113,7 +111,7 @@ func (c tryCommand) try(ctx context.Context, p *policy.Policy, kind *policy.Kind
 
 func cannotAsk(err error) error {
 	f := &failure{Code: "bad_policy", Message: "the request cannot be made: " + err.Error(), cause: err}
-	if missing := (*transport.MissingSecretError)(nil); errors.As(err, &missing) && !missing.File {
+	if missing := (*transport.MissingError)(nil); errors.As(err, &missing) && missing.What == "variable" {
 		f.Hint = "export " + missing.Name
 	}
 	return f

@@ -11,18 +11,17 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"indoubt/ledger/need"
-	"indoubt/ui/console/draw"
-	"indoubt/ui/console/feed"
-	"indoubt/ui/ticket"
-
-	"indoubt/ledger"
-	"indoubt/ledger/ledgertest"
-	"indoubt/reconcile"
-
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/colorprofile"
 	"github.com/charmbracelet/x/ansi"
+
+	"indoubt/ledger"
+	"indoubt/ledger/ledgertest"
+	"indoubt/ledger/need"
+	"indoubt/reconcile"
+	"indoubt/ui/console/draw"
+	"indoubt/ui/console/feed"
+	"indoubt/ui/ticket"
 )
 
 // The wheel is left to the terminal unless the configuration takes it.

@@ -5,14 +5,12 @@ import (
 	"fmt"
 	"time"
 
-	"indoubt/policy/advice"
-
-	"indoubt/ui/ticket"
-
 	"indoubt/ledger"
 	"indoubt/ledger/ledgertest"
 	"indoubt/policy"
+	"indoubt/policy/advice"
 	"indoubt/reconcile"
+	"indoubt/ui/ticket"
 )
 
 // One night whose numbers add up: the pictures, the golden screens and most

@@ -7,16 +7,15 @@ import (
 	"strings"
 	"time"
 
-	"indoubt/policy/advice"
+	tea "charm.land/bubbletea/v2"
 
 	"indoubt/ledger"
+	"indoubt/policy/advice"
 	"indoubt/ui/console/ask"
 	"indoubt/ui/console/feed"
 	"indoubt/ui/console/table"
 	"indoubt/ui/safe"
 	"indoubt/ui/ticket"
-
-	tea "charm.land/bubbletea/v2"
 )
 
 // keyOf is the physical key of a name, shifted or not.

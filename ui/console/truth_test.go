@@ -10,20 +10,18 @@ import (
 	"testing"
 	"time"
 
-	"indoubt/policy/advice"
-
-	"indoubt/ledger/need"
-	"indoubt/ui/console/draw"
-	"indoubt/ui/console/feed"
-	"indoubt/ui/ticket"
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
 
 	"indoubt/ledger"
 	"indoubt/ledger/ledgertest"
+	"indoubt/ledger/need"
 	"indoubt/policy"
+	"indoubt/policy/advice"
 	"indoubt/reconcile"
-
-	tea "charm.land/bubbletea/v2"
-	"github.com/charmbracelet/x/ansi"
+	"indoubt/ui/console/draw"
+	"indoubt/ui/console/feed"
+	"indoubt/ui/ticket"
 )
 
 // What the screen says must be so, and be there.

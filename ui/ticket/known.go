@@ -6,9 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"indoubt/policy/advice"
-
 	"indoubt/ledger"
+	"indoubt/policy/advice"
 	"indoubt/ui/safe"
 )
 

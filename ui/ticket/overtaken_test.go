@@ -5,11 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"indoubt/policy/advice"
-
 	"indoubt/ledger"
 	"indoubt/ledger/need"
 	"indoubt/policy"
+	"indoubt/policy/advice"
 )
 
 // What landed instead is named wherever the row is told, with the act that ends it, and

@@ -6,9 +6,8 @@ import (
 	"strconv"
 	"strings"
 
-	"indoubt/policy/advice"
-
 	"indoubt/ledger"
+	"indoubt/policy/advice"
 	"indoubt/ui/safe"
 )
 

@@ -13,10 +13,9 @@ import (
 	"strings"
 	"time"
 
-	"indoubt/policy/advice"
-
 	"indoubt/ledger"
 	"indoubt/policy"
+	"indoubt/policy/advice"
 	"indoubt/ui/safe"
 )
 

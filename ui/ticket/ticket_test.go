@@ -9,11 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"indoubt/policy/advice"
-
 	"indoubt/ledger"
 	"indoubt/ledger/need"
 	"indoubt/policy"
+	"indoubt/policy/advice"
 	"indoubt/reconcile"
 	"indoubt/ui/safe"
 )

@@ -12,12 +12,11 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/policy"
+	"indoubt/reconcile"
 	"indoubt/ui/console/draw"
 	"indoubt/ui/console/feed"
-	"indoubt/ui/ticket"
-
-	"indoubt/reconcile"
 	"indoubt/ui/safe"
+	"indoubt/ui/ticket"
 )
 
 // Header is what the first two lines are made from.

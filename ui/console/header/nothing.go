@@ -1,11 +1,10 @@
 package header
 
 import (
-	"indoubt/ui/console/draw"
-	"indoubt/ui/ticket"
-
 	"indoubt/ledger"
+	"indoubt/ui/console/draw"
 	"indoubt/ui/safe"
+	"indoubt/ui/ticket"
 )
 
 // Nothing is what an empty list says. Emptiness is only an all-clear where the

@@ -6,12 +6,11 @@ import (
 	"strings"
 	"time"
 
+	"indoubt/ledger"
 	"indoubt/ui/console/draw"
 	"indoubt/ui/console/feed"
 	"indoubt/ui/safe"
 	"indoubt/ui/ticket"
-
-	"indoubt/ledger"
 )
 
 // column is one column of the list. WHAT has no width: it
