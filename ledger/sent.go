@@ -26,7 +26,8 @@ func SentOf(req BeginRequest, res BeginResult) Sent {
 // SettleSent is Settle for who remembers the begin. A ledger that has lost it, because its
 // database failed over or was restored, gets the whole operation: the begin and its
 // outcome, in one change. Where another operation has the key by then, it is recorded as
-// one that has given its key up.
+// one that has given its key up; where that is looked for first because this one may have
+// been lost, this is what became of it.
 func SettleSent(ctx context.Context, s Changer, sent Sent, req SettleRequest) (Applied, error) {
 	applied, err := Settle(ctx, s, req)
 	if !errors.Is(err, ErrNotFound) || sent.Attempt.ID != req.AttemptID {
@@ -44,6 +45,16 @@ func SettleSent(ctx context.Context, s Changer, sent Sent, req SettleRequest) (A
 	if !errors.Is(failed, ErrNotFound) {
 		return moved, failed
 	}
+	known, failed := s.Change(ctx, ByName(o.Kind, o.Scope, o.Key), req.ChangeID, func(rec *Record) (Change, error) {
+		req := req
+		if req.AttemptID = sent.forgotten(rec); req.AttemptID == "" {
+			return Change{}, ErrNotFound
+		}
+		return settle(rec, req)
+	})
+	if !errors.Is(failed, ErrNotFound) {
+		return known, failed
+	}
 	at := Locator{Kind: o.Kind, Scope: o.Scope, Key: o.Key, Gate: o.Gate}
 	whole, failed := s.Change(ctx, at, sent.ChangeID, func(rec *Record) (Change, error) {
 		return sent.whole(rec, req), nil
@@ -52,6 +63,15 @@ func SettleSent(ctx context.Context, s Changer, sent Sent, req SettleRequest) (A
 		return applied, err
 	}
 	return whole, failed
+}
+
+// forgotten is the attempt that stands for this one in a ledger that has lost it, "" where there is none; see Look.
+func (sent Sent) forgotten(rec *Record) string {
+	i := slices.IndexFunc(rec.Attempts, func(a Attempt) bool { return a.Sender == SenderForgotten })
+	if i < 0 || rec.Operation.Token != sent.Operation.Token {
+		return ""
+	}
+	return rec.Attempts[i].ID
 }
 
 // Anew is the id of the operation that a further attempt becomes.

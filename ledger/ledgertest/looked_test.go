@@ -65,6 +65,30 @@ func TestI13_WhatMayBeForgottenIsLookedForFirst(t *testing.T) {
 	need.That(t, was.Answer == ledger.AnswerInDoubt && was.Forgotten && len(rec.Attempts) == 2 &&
 		rec.Operation.Token == failed.Operation.Token,
 		"failed before: %+v", was)
+	// Who sent what was lost still knows of it. It is the same one, whatever it was looked for and begun again since.
+	for _, key := range []string{"sent", "sent and begun again"} {
+		res := d.begin(key, finds)
+		need.Must(t, res.Forgotten, "%+v", res)
+		d.begin(key, finds) // its deadline is written down
+		op := d.read(res.Operation.ID).Operation
+		if key != "sent" {
+			d.observe(op, ledger.NotThere)
+			d.settle(d.begun(key, finds).Attempt.ID, ledger.OutcomeCommitted, func(r *ledger.SettleRequest) { r.Receipt = "second" })
+		}
+		was := d.request(key)
+		finds(&was)
+		op.ID, op.Version = was.OperationID, 1
+		sent := ledger.SentOf(was, ledger.BeginResult{Answer: ledger.AnswerBegun, Operation: op,
+			Attempt: ledger.Attempt{ID: was.AttemptID, OperationID: op.ID, N: 1, StartedAt: end, DeadlineAt: end.Add(time.Minute)}})
+		for range 2 { // its answer was lost
+			applied := need.Get(ledger.SettleSent(ctx, d.s, sent, ledger.SettleRequest{ChangeID: "late " + key, AttemptID: was.AttemptID,
+				Outcome: ledger.OutcomeCommitted, Receipt: "first", Status: -1, Actor: billing}))(t)
+			need.Equal(t, applied.After.ID, res.Operation.ID, key)
+		}
+		o := d.read(res.Operation.ID).Operation
+		twice := key != "sent"
+		need.That(t, o.State == ledger.Committed && (o.Conflict == ledger.ConflictTwice) == twice, "%s: %s %s", key, o.State, o.Conflict)
+	}
 	need.Equal(t, d.begin("known", finds).Answer, ledger.AnswerFinished)
 
 	for what, mod := range map[string]func(*ledger.BeginRequest){

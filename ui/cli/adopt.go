@@ -146,7 +146,7 @@ func (c adoptCommand) adopt(ctx context.Context, flags adoptFlags, reason string
 	case err != nil:
 		return info, "", err
 	case first != nil && (last.Lapsed || last.Digest != first.Digest()):
-		if err := policyCommand(c).force(ctx, s, first, last.Number+1, reason); err != nil {
+		if err := policyCommand(c).force(ctx, s, last, first, reason); err != nil {
 			c.errOut.Println("adopted " + short(c.ledgerName()) + ", without its policy")
 			return info, "", err
 		}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"indoubt/ledger"
 	"indoubt/ledger/need"
@@ -174,8 +175,15 @@ func anAdoptionWantsThePolicy(t *testing.T) {
 	need.Contains(t, b.want(0, "adopt", "--yes"), "applied anew")
 	need.Contains(t, b.want(0, "policy", "apply", "--reason", "it is as before"), "is in force as number 2")
 	need.Contains(t, b.want(0, "policy", "apply", "--reason", "again"), "in force already as number 2")
-	b.want(0, "release", "--all", "--reason", "looked")
+	b.want(0, "release", "--all", "--look-first", "2h", "--reason", "looked")
 	b.want(6, "check", id(1))
+	text := need.Get(os.ReadFile(b.policy))(t)
+	need.OK(t, os.WriteFile(b.policy, []byte(strings.ReplaceAll(string(text), "stripe.charge:", "stripe.pay:")), 0o600))
+	need.Contains(t, b.failing(5, "refused", "policy", "apply", "--reason", "a rename").Message, "looked for under the names", "stripe.charge")
+	b.now = b.now.Add(2 * time.Hour)
+	b.want(0, "policy", "apply", "--reason", "a rename")
+	need.OK(t, os.WriteFile(b.policy, text, 0o600))
+	b.want(0, "policy", "apply", "--reason", "back again")
 
 	b.want(0, "hold", "--all", "--begins", "--reason", "a move")
 	newest := need.Get(b.open().History(t.Context(), ledger.HistoryQuery{Newest: true, Limit: 1}))(t)[0].ID
@@ -184,7 +192,7 @@ func anAdoptionWantsThePolicy(t *testing.T) {
 	b.want(0, "release", "--all", "--reason", "moved")
 
 	b.copied("named.db")
-	need.Contains(t, b.want(0, "adopt", "--yes", "--policy", b.policy), "is in force as number 3")
+	need.Contains(t, b.want(0, "adopt", "--yes", "--policy", b.policy), "is in force as number 5")
 	need.Contains(t, b.want(0, "log"), "adopted here: its file was copied from another one")
 	b.want(0, "release", "--all", "--reason", "looked")
 }

@@ -133,7 +133,7 @@ func (c initCommand) init(ctx context.Context, flags initFlags) error {
 		}
 	}
 	if first != nil {
-		if err := policyCommand(c).force(ctx, s, first, 1, "with the ledger"); err != nil {
+		if err := policyCommand(c).force(ctx, s, ledger.PolicyText{}, first, "with the ledger"); err != nil {
 			return err
 		}
 	}

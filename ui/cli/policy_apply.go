@@ -123,7 +123,7 @@ func (c policyCommand) apply(ctx context.Context, reason string, dryRun bool) er
 	}
 	effect, said := effectWouldUpdate, "would be"
 	if !dryRun {
-		if err := c.force(ctx, s, p, last.Number+1, reason); err != nil {
+		if err := c.force(ctx, s, last, p, reason); err != nil {
 			return err
 		}
 		effect, said = effectUpdated, "is"
@@ -142,9 +142,33 @@ func (c policyCommand) apply(ctx context.Context, reason string, dryRun bool) er
 	})
 }
 
-func (c policyCommand) force(ctx context.Context, s ledger.Policies, p *policy.Policy, number int64, reason string) error {
-	return s.ApplyPolicy(ctx, ledger.PolicyText{Number: number, Digest: p.Digest(), Text: p.Text(),
+// force puts a policy in force after another one.
+func (c policyCommand) force(ctx context.Context, s ledger.Store, last ledger.PolicyText, p *policy.Policy, reason string) error {
+	info, err := s.Info(ctx)
+	if err != nil {
+		return err
+	}
+	if was, unread := policy.Parse("the one in force", []byte(last.Text)); info.Look != nil && unread == nil {
+		if names := renamed(was, p, info.Look); len(names) > 0 {
+			return &ledger.RefusedError{Verb: "apply", Hint: "apply it when that is over: indoubt doctor says until when",
+				Why: "the ledger was adopted, and what it may have lost is looked for under the names that the last policy gives: " +
+					strings.Join(names, ", ")}
+		}
+	}
+	return s.ApplyPolicy(ctx, ledger.PolicyText{Number: last.Number + 1, Digest: p.Digest(), Text: p.Text(),
 		Actor: c.actor(), Reason: reason, ChangeID: ledger.NewID()})
+}
+
+// renamed are the kinds that are looked for first, and have another name or another key in a new policy.
+func renamed(was, is *policy.Policy, look *ledger.Look) (names []string) {
+	for _, name := range was.Kinds() {
+		from, to := was.Kind(name), is.Kind(name)
+		same := to.Known && slices.Equal(from.Key.From, to.Key.From)
+		if !same && whenLost(from) != ledger.NoHarm && !slices.Contains(look.Kinds, name) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // good is the policy file, if it may be put in force: it can be read, holds no secret,
