@@ -23,7 +23,6 @@ type costRule struct {
 	number float64
 	expr   *expr.Expression
 	guess  bool // not said by the kind itself
-	text   string
 }
 
 // inherited is the same cost for a kind that does not say its own.
@@ -31,13 +30,6 @@ func (c *costRule) inherited() *costRule {
 	d := *c
 	d.guess = true
 	return &d
-}
-
-// resolve looks the word up once the file's words are known.
-func (c *costRule) resolve(p *Policy) {
-	if c.word != "" {
-		c.number = p.words[c.word]
-	}
 }
 
 // cost is the field of one cost: a word, a number or an expression.
@@ -55,16 +47,16 @@ func (d decoder) cost(k *Kind, name string, out **costRule) file.Reader {
 		number, known := words[text]
 		switch {
 		case known:
-			*out = &costRule{word: text, number: number, text: text}
+			*out = &costRule{word: text, number: number}
 		case err == nil && !(v >= 0 && v < 1e15):
 			d.Fail(n.Place, fmt.Sprintf("a cost is a number of zero or more, but this is %q", text), "")
 		case err == nil:
-			*out = &costRule{number: v, text: text}
+			*out = &costRule{number: v}
 		case near != "" && kindName(text) && !strings.Contains(text, "."):
 			d.Fail(n.Place, fmt.Sprintf("%q is not a word for a cost", text), near)
 		default:
 			if e := d.Expression(n, expr.ForOperation, expr.Number); e != nil {
-				*out = &costRule{expr: e, text: text}
+				*out = &costRule{expr: e}
 			}
 		}
 	}

@@ -162,7 +162,7 @@ func (r *Read) contradicts() (message, hint string) {
 			"say created: it.created_at, or unique: true where the other side refuses a second one"},
 		{r.unique && r.markIs == nil && !r.markKey,
 			"`unique` says that the other side refuses a second effect with the same `name`", "name: { it.invoice: \"${input.invoice}\" }"},
-		{r.asked && !r.asks(substitution{token: true}) && !r.operationOnStdin(),
+		{r.asked && !r.asks(tokenPart) && !r.operationOnStdin(),
 			"`mark: asked` means that the other side searched for the token, and the request does not hold it",
 			"put ${token} into the request"},
 	} {
@@ -187,7 +187,7 @@ func (d decoder) lintIdentity(k *Kind) {
 				"it counts as landed whichever write made it so: that is right only for a kind that is safe to repeat",
 				"say effect: safe, or `list` and `mark`")
 		}
-		if r.replaces().nothing() {
+		if len(r.replaces()) == 0 {
 			d.Fail(at.Below("state"), "neither the request nor `state` holds anything of the operation: it says the same of every one",
 				"name what is wanted: ${input.version}")
 		}

@@ -15,7 +15,9 @@ import (
 func (d decoder) finishKind(k *Kind) {
 	k.policy = d.policy
 	for _, c := range []*costRule{k.duplicate, k.miss} {
-		c.resolve(d.policy)
+		if c.word != "" { // known only once the file's words are
+			c.number = d.policy.words[c.word]
+		}
 	}
 	if ds := k.Downstream; ds != nil {
 		k.Remembers, k.Replays, k.KeyHeader = ds.Remembers, ds.Replays, ds.KeyHeader

@@ -78,21 +78,18 @@ func (d decoder) lintNever(k *Kind) {
 		warn(fmt.Sprintf("%s not stated, so no wait proves that it did not land", missingBounds(k)),
 			"state them if the downstream promises them")
 	}
-	if k.VisibleFor == nil && slices.ContainsFunc(r.way.Questions(), selectsOpen) {
+	if k.VisibleFor == nil && slices.ContainsFunc(r.way.Questions(), func(t *expr.Template) bool {
+		return t != nil && slices.ContainsFunc(t.Parts, func(p expr.Part) bool { return onlyOpen.MatchString(p.Literal) })
+	}) {
 		warn("asks only for what is open: what was closed since looks as if it never landed",
 			"visible_for: 1h, how long it stays open at least; or ask for all")
 	}
-	if h, http := r.way.(*transport.HTTP); http && !r.consistent && !r.asks(substitution{token: true}) &&
+	if h, http := r.way.(*transport.HTTP); http && !r.consistent && !r.asks(tokenPart) &&
 		slices.ContainsFunc(h.Query.Templates(), func(t *expr.Template) bool { return t.Uses("input") }) {
 		warn("lists what has the same input, as of one customer: where none follows there, "+
 			"finding nothing never proves that it did not land",
 			`list by time: query: { "created[gte]": "${op.started}" }; or consistent: true where the downstream documents it`)
 	}
-}
-
-// selectsOpen reports whether a text that is asked with selects what is open.
-func selectsOpen(t *expr.Template) bool {
-	return t != nil && slices.ContainsFunc(t.Parts, func(p expr.Part) bool { return onlyOpen.MatchString(p.Literal) })
 }
 
 func missingBounds(k *Kind) string {

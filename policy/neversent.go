@@ -15,48 +15,55 @@ import (
 	"indoubt/policy/verdict"
 )
 
-// substitution is what the negative control of a read replaces by values that were
-// never sent.
-type substitution struct {
-	token, key bool
-	inputs     []string // paths; "" is the whole input
-}
+// part is a piece of what an own effect is recognised by: the token, the key, or what stands at a
+// path of the input, "" for all of it.
+type part struct{ name, path string }
+
+var tokenPart = part{name: "token"}
 
 // replaces is everything that an own effect is recognised by.
-func (r *Read) replaces() substitution {
+func (r *Read) replaces() []part {
 	switch r.Identity() {
 	case verdict.ByToken, verdict.ByAsking:
-		return substitution{token: true}
+		return []part{tokenPart}
 	case verdict.ByName:
 		if r.markKey {
-			return substitution{key: true}
+			return []part{{name: "key"}}
 		}
 		return usedBy(r.markIs.Expressions())
 	case verdict.ByState:
-		if out := usedBy([]*expr.Expression{r.state}); !out.nothing() {
+		if out := usedBy([]*expr.Expression{r.state}); len(out) > 0 {
 			return out
 		}
 		return usedBy(r.requestExpressions())
 	}
-	return substitution{}
+	return nil
 }
 
-func usedBy(expressions []*expr.Expression) (out substitution) {
-	for _, e := range expressions {
-		if e == nil {
-			continue
+func usedBy(expressions []*expr.Expression) (out []part) {
+	for _, p := range []part{tokenPart, {name: "key"}} {
+		if slices.ContainsFunc(expressions, p.in) {
+			out = append(out, p)
 		}
-		out.token, out.key = out.token || e.Uses("token"), out.key || e.Uses("key")
+	}
+	for _, e := range expressions {
 		for _, path := range e.Inputs() {
-			if !slices.Contains(out.inputs, path) {
-				out.inputs = append(out.inputs, path)
+			if p := (part{"input", path}); !slices.Contains(out, p) {
+				out = append(out, p)
 			}
 		}
 	}
 	return out
 }
 
-func (x substitution) nothing() bool { return !x.token && !x.key && len(x.inputs) == 0 }
+func (p part) in(e *expr.Expression) bool {
+	if p.name != "input" {
+		return e.Uses(p.name)
+	}
+	return slices.ContainsFunc(e.Inputs(), func(path string) bool {
+		return path == "" || p.path == "" || overlaps(path, p.path)
+	})
+}
 
 // NeedsNegativeControl reports whether what the read finds counts only if the same
 // request for something that was never sent finds nothing: the request holds what
@@ -69,33 +76,27 @@ func (r *Read) NeedsNegativeControl(rec ledger.Record) bool {
 	case verdict.ByAsking, verdict.ByState:
 		return true
 	}
-	return r.carries(r.replaces()) || r.carriesUnnamed(rec)
+	return r.carries(r.replaces()...) || r.carriesUnnamed(rec)
 }
 
 // carries reports whether the request holds any of these; a command without
 // `stdin` of its own is given all of them.
-func (r *Read) carries(x substitution) bool {
-	return r.operationOnStdin() || x.in(transport.Templates(r.way))
+func (r *Read) carries(parts ...part) bool {
+	return r.operationOnStdin() || anyIn(transport.Templates(r.way), parts)
 }
 
 // asks reports whether the question names any of these; a header is none.
-func (r *Read) asks(x substitution) bool { return x.in(r.way.Questions()) }
+func (r *Read) asks(parts ...part) bool { return anyIn(r.way.Questions(), parts) }
 
-func (x substitution) in(templates []*expr.Template) bool {
+func anyIn(templates []*expr.Template, parts []part) bool {
 	for _, t := range templates {
-		for _, e := range t.Expressions() {
-			if x.token && e.Uses("token") || x.key && e.Uses("key") || overlapsAny(e.Inputs(), x.inputs) {
+		for _, p := range parts {
+			if slices.ContainsFunc(t.Expressions(), p.in) {
 				return true
 			}
 		}
 	}
 	return false
-}
-
-func overlapsAny(a, b []string) bool {
-	return slices.ContainsFunc(a, func(x string) bool {
-		return slices.ContainsFunc(b, func(y string) bool { return x == "" || y == "" || overlaps(x, y) })
-	})
 }
 
 // Control is one question of the negative control: for an operation that was
@@ -110,13 +111,16 @@ type Control struct {
 // replaced alone: where all are, an echo of one of them beside true values of the
 // others would not show, and a place that does not exist has nothing to echo. An error means that no such request can be made.
 func (r *Read) NeverSent(rec ledger.Record) ([]Control, error) {
-	parts := r.parts()
+	parts := r.replaces()
+	if r.Identity() == verdict.ByName && r.carries(parts...) { // what is not asked for cannot be echoed
+		parts = slices.DeleteFunc(parts, func(p part) bool { return !r.carries(p) })
+	}
 	if len(parts) == 0 {
 		return nil, fmt.Errorf("nothing of the operation is in the check, so there is nothing to leave out")
 	}
 	var out []Control
 	for _, part := range parts {
-		fixed, err := r.without(part, rec, func() float64 { return 1 }, func(string) string { return "never-sent" })
+		fixed, err := r.without(part, rec, 1, func(string) string { return "never-sent" })
 		if err != nil {
 			return nil, err
 		}
@@ -125,14 +129,11 @@ func (r *Read) NeverSent(rec ledger.Record) ([]Control, error) {
 			return nil, err
 		}
 		out = append(out, Control{key, func() (ledger.Record, error) {
-			return r.without(part, rec, func() float64 { return float64(1e9 + rand.IntN(1e9)) }, alike)
+			return r.without(part, rec, float64(1e9+rand.IntN(1e9)), alike)
 		}})
 	}
 	return out, nil
 }
-
-// like makes text that was never sent in the place of another one.
-type like func(string) string
 
 // alike is random text of the form of another one: letters for letters, digits for digits,
 // in a path only in its last part. A token is like any other token.
@@ -162,24 +163,6 @@ func alike(was string) string {
 	return ledger.NewToken() // nothing in it is a letter or a digit
 }
 
-// parts are what is replaced, each alone.
-func (r *Read) parts() (out []substitution) {
-	x := r.replaces()
-	if x.token {
-		out = append(out, substitution{token: true})
-	}
-	if x.key {
-		out = append(out, substitution{key: true})
-	}
-	for _, path := range x.inputs {
-		out = append(out, substitution{inputs: []string{path}})
-	}
-	if r.Identity() == verdict.ByName && r.carries(x) { // what is not asked for cannot be echoed
-		out = slices.DeleteFunc(out, func(part substitution) bool { return !r.carries(part) })
-	}
-	return out
-}
-
 // requestKey names the request of a record: two requests with the same key are sent
 // alike, to the same place and with the same secrets.
 func (r *Read) requestKey(rec ledger.Record) (string, error) {
@@ -196,8 +179,8 @@ func (r *Read) requestKey(rec ledger.Record) (string, error) {
 
 // without is the record with a part of it replaced, also where the same value
 // stands under another name.
-func (r *Read) without(part substitution, rec ledger.Record, number func() float64, text like) (ledger.Record, error) {
-	made, err := r.replace(part, rec, number, text)
+func (r *Read) without(p part, rec ledger.Record, number float64, text func(string) string) (ledger.Record, error) {
+	made, err := r.replace(p, rec, number, text)
 	if err != nil {
 		return rec, err
 	}
@@ -211,7 +194,7 @@ func (r *Read) carriesUnnamed(rec ledger.Record) bool {
 	if err != nil {
 		return true
 	}
-	other, err := r.replace(substitution{}, rec, nil, nil)
+	other, err := r.replace(part{}, rec, 0, nil)
 	if err == nil {
 		other, err = r.rename(other, r.name(rec), "never-sent")
 	}
@@ -254,33 +237,30 @@ func (r *Read) rename(rec ledger.Record, was, now string) (ledger.Record, error)
 	return rec, err
 }
 
-func (r *Read) replace(x substitution, rec ledger.Record, number func() float64, text like) (ledger.Record, error) {
+func (r *Read) replace(p part, rec ledger.Record, number float64, text func(string) string) (ledger.Record, error) {
 	fresh := func(was any) any {
 		if yes, ok := was.(bool); ok {
 			return !yes
 		}
 		if expr.IsNumber(was) {
-			return json.Number(strconv.FormatFloat(number(), 'f', -1, 64))
+			return json.Number(strconv.FormatFloat(number, 'f', -1, 64))
 		}
 		old, _ := was.(string)
 		return text(old)
 	}
 	o := &rec.Operation
 	o.Receipts, o.Fingerprint = nil, ""
-	if x.token {
+	switch p.name {
+	case "token":
 		o.Token = fmt.Sprint(fresh(o.Token))
-	}
-	if x.key {
+	case "key":
 		o.Key = fmt.Sprint(fresh(o.Key))
-	}
-	for _, path := range x.inputs {
-		found, err := r.kind.reinput(o, expr.InputPath(path), fresh)
-		if err != nil {
-			return rec, err
+	case "input":
+		found, err := r.kind.reinput(o, expr.InputPath(p.path), fresh)
+		if err == nil && !found {
+			err = fmt.Errorf("the operation has no input.%s", p.path)
 		}
-		if !found {
-			return rec, fmt.Errorf("the operation has no input.%s", path)
-		}
+		return rec, err
 	}
 	return rec, nil
 }

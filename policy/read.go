@@ -279,7 +279,7 @@ func (k *Kind) Checkable(rec ledger.Record) (*Kind, error) {
 func (k *Kind) Proof(rec ledger.Record) verdict.Proof {
 	o := rec.Operation
 	p := verdict.Proof{TokenKnown: advice.TokenSent(rec), Redirected: slices.ContainsFunc(rec.Attempts, ledger.Attempt.Redirected),
-		Bounded: k.LandsWithin != nil && k.VisibleWithin != nil, Asked: k.Read.asks(k.Read.replaces())}
+		Bounded: k.LandsWithin != nil && k.VisibleWithin != nil, Asked: k.Read.asks(k.Read.replaces()...)}
 	switch state := rec.State(); {
 	case state == ledger.Uncertain && o.PersonOnly:
 		p.SaidLanded = "it was said to have landed"

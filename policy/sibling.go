@@ -70,12 +70,12 @@ func (k Sighted) Shows(marks []string, other ledger.Record) bool {
 // Asks reports whether the request changes with the token, so that it may be made for
 // another operation.
 func (k Sighted) Asks() bool {
-	return k.Read.Proves() && (k.Read.carries(substitution{token: true}) || k.Read.carriesUnnamed(k.Record))
+	return k.Read.Proves() && (k.Read.carries(tokenPart) || k.Read.carriesUnnamed(k.Record))
 }
 
 // For is the read with nothing but the token replaced by a sibling's.
 func (k Sighted) For(token string) (Control, error) {
-	made, err := k.Read.without(substitution{token: true}, k.Record, nil, func(string) string { return token })
+	made, err := k.Read.without(tokenPart, k.Record, 0, func(string) string { return token })
 	if err != nil {
 		return Control{}, err
 	}

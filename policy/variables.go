@@ -81,10 +81,12 @@ func (v *variables) value(name string) (any, error) {
 	case "op":
 		return operationValue(*o), nil
 	case "attempt":
-		if v.sending {
-			return nextAttempt(*v.rec), nil
+		a := attemptValue(*v.rec)
+		if v.sending { // of the one that is to be made only its number is known, because what is sent is what was shown
+			newest, _ := a["n"].(float64)
+			a = map[string]any{"n": newest + 1}
 		}
-		return attemptValue(*v.rec), nil
+		return a, nil
 	case "cursor":
 		return v.cursor, nil
 	case "env":
@@ -143,13 +145,6 @@ func attemptValue(rec ledger.Record) map[string]any {
 	a := rec.Attempts[len(rec.Attempts)-1]
 	return map[string]any{"n": float64(a.N), "id": a.ID, "started_at": zeroed(a.StartedAt), "deadline_at": zeroed(a.DeadlineAt),
 		"ended_at": zeroed(a.EndedAt), "outcome": string(a.Final()), "class": string(a.ErrorClass)}
-}
-
-// nextAttempt is the attempt that is about to be made: nothing is known of it but
-// its number, because what is sent is what was shown.
-func nextAttempt(rec ledger.Record) map[string]any {
-	newest, _ := attemptValue(rec)["n"].(float64)
-	return map[string]any{"n": newest + 1}
 }
 
 // secret is a lookup whose values are noted as secrets.

@@ -61,9 +61,9 @@ func (k Terms) Choose(a Advice, rec ledger.Record, now time.Time) Advice {
 		a.ProofAt = at
 	}
 	priced := a
-	a = k.adviseAt(priced, rec, now)
+	a = k.choose(priced, rec, now)
 	for _, at := range k.changeTimes(rec, now) {
-		b := k.adviseAt(priced, rec, at)
+		b := k.choose(priced, rec, at)
 		if b.Verb != a.Verb || b.Basis != a.Basis || b.Reason != a.Reason || !b.ParkedUntil.Equal(a.ParkedUntil) {
 			a.ChangesAt = at
 			break
@@ -114,23 +114,18 @@ func (k Terms) Where(rec ledger.Record, link, title string) LookUp {
 // lookCost is what it costs a person to look an operation up by hand, in the policy's currency.
 const lookCost = 5
 
-func (k Terms) adviseAt(a Advice, rec ledger.Record, now time.Time) Advice {
-	if now.Before(rec.Operation.ParkedUntil) {
-		a.ParkedUntil = rec.Operation.ParkedUntil
-	}
-	k.choose(&a, rec, now)
-	return a
-}
-
 // choose walks down the list; the first that applies is the advice.
-func (k Terms) choose(a *Advice, rec ledger.Record, now time.Time) {
+func (k Terms) choose(a Advice, rec ledger.Record, now time.Time) Advice {
 	o := rec.Operation
+	if now.Before(o.ParkedUntil) {
+		a.ParkedUntil = o.ParkedUntil
+	}
 	state := o.StateAt(now)
 	landed := o.Verdict == ledger.Landed || o.Verdict == ledger.Twice
 	say := func(verb, reason string) { a.Verb, a.Reason = verb, reason }
 	switch {
 	case o.Conflict != ledger.NoConflict:
-		say(Look, conflictReason(o))
+		say(Look, cmp.Or(conflictReasons[o.Conflict], "what is recorded and what was seen disagree"))
 	case state == ledger.Pending:
 		say(Wait, "an attempt is in flight")
 	case state == ledger.Committed:
@@ -142,26 +137,21 @@ func (k Terms) choose(a *Advice, rec ledger.Record, now time.Time) {
 	case allowed(rec, now):
 		say(Wait, "one send is allowed and waits for its pipeline")
 	case state == ledger.Failed:
-		k.chooseNotLanded(a, rec, now)
+		k.chooseNotLanded(&a, rec, now)
 	case rec.Overtaken() != nil:
 		say(Abandon, overtakenReason(rec.Overtaken()))
 	case now.Before(k.waitUntil(rec)):
 		say(Wait, k.waitReason(rec, a.ProofAt, now))
 	default:
-		k.chooseInDoubt(a, rec, now)
+		k.chooseInDoubt(&a, rec, now)
 	}
+	return a
 }
 
-func conflictReason(o ledger.Operation) string {
-	switch o.Conflict {
-	case ledger.ConflictTwice:
-		return "it happened twice: take one back outside, then note it as dealt with"
-	case ledger.ConflictMaybeTwice:
-		return "it landed, and another send of the same may have landed too"
-	case ledger.ConflictDifferent:
-		return "something landed, but not what was asked for"
-	}
-	return "what is recorded and what was seen disagree"
+var conflictReasons = map[ledger.Conflict]string{
+	ledger.ConflictTwice:      "it happened twice: take one back outside, then note it as dealt with",
+	ledger.ConflictMaybeTwice: "it landed, and another send of the same may have landed too",
+	ledger.ConflictDifferent:  "something landed, but not what was asked for",
 }
 
 func allowed(rec ledger.Record, now time.Time) bool {

@@ -126,7 +126,8 @@ func Judge(by Identity, f Findings, p Proof) Judgement {
 	case len(sure) >= 2:
 		j = Judgement{Verdict: ledger.Twice, Reason: fmt.Sprintf("%d matched; expected 1: %s", len(sure), Listed(sure))}
 	case len(sure) < n:
-		return doubtful(f.Effects)
+		e := f.Effects[slices.IndexFunc(f.Effects, func(e Effect) bool { return e.Doubt != "" })]
+		return cannotTell(e.Cause, "found %s, but %s", Listed(f.Effects), e.Doubt)
 	case by == ByState:
 		j = Judgement{Verdict: ledger.Landed, Reason: "it is as requested, whichever write made it so"}
 	case !f.Effects[0].Same && rest != "":
@@ -181,10 +182,9 @@ func (f Findings) rest() (ledger.Cause, string) {
 // unidentified is the verdict of a check that does not show which operation an effect
 // belongs to.
 func unidentified(f Findings) Judgement {
-	_, rest := f.rest()
+	cause, rest := f.rest()
 	switch n := len(f.Effects); {
 	case n == 0 && rest != "":
-		cause, _ := f.rest()
 		return cannotTell(cause, "%s", rest)
 	case n == 0:
 		return cannotTell(ledger.CauseNone, "none found, but this check does not show which operation an effect belongs to")
@@ -195,16 +195,6 @@ func unidentified(f Findings) Judgement {
 		return cannotTell(ledger.CauseUnidentified, "found %d that may be it: this check does not show which operation they belong to: %s",
 			n, Listed(f.Effects))
 	}
-}
-
-// doubtful is the verdict on effects of which at least one is in doubt.
-func doubtful(effects []Effect) Judgement {
-	for _, e := range effects {
-		if e.Doubt != "" {
-			return cannotTell(e.Cause, "found %s, but %s", Listed(effects), e.Doubt)
-		}
-	}
-	return Judgement{}
 }
 
 // nothingFound is the verdict of a valid, complete and fresh read that showed no effect
