@@ -3,7 +3,6 @@ package policy
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/textproto"
 	"time"
@@ -18,7 +17,6 @@ import (
 // nothing, and `cannot_tell` any other that proves nothing. The rest is of the rules for an answer to a write.
 var testWants = []string{"landed", "twice", "different", "not_there", "none", "cannot_tell", "committed", "failed", "uncertain"}
 
-// TestResult is what became of one case.
 type TestResult struct {
 	Test  Test
 	Got   string
@@ -97,7 +95,7 @@ func (k *Kind) readCase(ctx context.Context, rec ledger.Record, now time.Time, t
 		if page == 1 || transport.LackedHere(bad) {
 			bad = nil
 		}
-		return answerBy(k.Read.Via(), pages[page-1]), bad
+		return transport.Written(k.Read.Via(), pages[page-1]), bad
 	})
 	out := TestResult{Test: t, Got: trial.word, Cause: trial.Cause, Why: trial.Reason}
 	for _, page := range trial.Pages {
@@ -119,7 +117,7 @@ func (k *Kind) answerCase(ctx context.Context, rec *ledger.Record, t Test, gener
 	second.ID, second.N, second.Outcome = "01900000-0000-7000-8000-000000000002", 2, ""
 	rec.Attempts = append(rec.Attempts, second)
 	rec.Operation.AttemptCount = 2
-	a := answerBy(cmp.Or(saved.Via, "http"), saved)
+	a := transport.Written(cmp.Or(saved.Via, "http"), saved)
 	steps = k.TraceAnswer(ctx, *rec, a)
 	r, err := k.JudgeAnswer(ctx, *rec, a)
 	switch {
@@ -129,18 +127,6 @@ func (k *Kind) answerCase(ctx context.Context, rec *ledger.Record, t Test, gener
 		return string(r.Outcome), "a rule of the kind says so", steps
 	}
 	return string(general(ctx, k, *rec, a)), "the general rule says so", steps
-}
-
-// answerBy is an answer of a case as if it had come the given way: http, command, mcp or sql.
-func answerBy(via string, a ledger.Answer) ledger.Answer {
-	a.Via, a.Sent, a.Exited = via, true, via == "command"
-	switch {
-	case via == "http" && a.Status == 0:
-		a.Status = 200
-	case via == "mcp" && a.RPC == nil:
-		a.RPC = &ledger.RPCAnswer{Result: json.RawMessage(`{"content":[]}`)}
-	}
-	return a
 }
 
 // savedAnswer reads an answer of a case. A field that a transport does not have is left out; Via is

@@ -23,10 +23,8 @@ const (
 	NotifyUnchecked = "unchecked" // no engine has checked for a while
 )
 
-// NotifyEvents are all of them.
 var NotifyEvents = []string{NotifyOpened, NotifyOver, NotifyTwice, NotifyUntaken, NotifyUnchecked}
 
-// NoticeFields are the fields of the input of a notice.
 var NoticeFields = []string{"event", "notifier", "text", "open", "ledger", "outage", "operation", "where", "n"}
 
 // So long may no one take what needs a person, and no engine check, before that is said.

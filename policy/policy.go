@@ -232,7 +232,6 @@ type TokenRule struct {
 	Argument bool   // the wrapped command is meant to carry {{token}}; whether it does is seen in its arguments
 }
 
-// Stated reports whether the kind carries a token at all.
 func (t TokenRule) Stated() bool { return t.Into != "" || t.Append != "" || t.Argument }
 
 // Test is one case of the kind's `tests:`, run by `policy test`.

@@ -18,7 +18,6 @@ import (
 	"indoubt/policy/expr"
 )
 
-// The verbs an Advice may have.
 const (
 	Look    = "look"
 	Confirm = "confirm"

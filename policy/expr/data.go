@@ -18,7 +18,6 @@ import (
 // exactLimit is 2^53: from here on a double cannot tell neighbours apart.
 const exactLimit = 1 << 53
 
-// Errors of Decode.
 var (
 	ErrMoreValues = errors.New("more text after the JSON value")
 	ErrTwice      = errors.New("duplicate member name")

@@ -171,7 +171,6 @@ func lookupMacro(name string) cel.Macro {
 // Type is what an expression must give.
 type Type int
 
-// The types.
 const (
 	Any Type = iota
 	Bool

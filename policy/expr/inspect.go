@@ -44,7 +44,6 @@ func (e *Expression) inspect(checked *cel.Ast) (problem *Problem) {
 	return problem
 }
 
-// noteInput notes the path of a chain into the input.
 func (e *Expression) noteInput(x ast.Expr, part map[int64]bool) {
 	root, steps, _ := chain(x)
 	for of, _ := lastStep(x); of != nil; of, _ = lastStep(of) {

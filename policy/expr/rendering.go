@@ -24,7 +24,6 @@ type Rendering struct {
 	err  error  // the first one
 }
 
-// Err is the first error.
 func (r *Rendering) Err() error { return r.err }
 
 // At says what is rendered from here on.
@@ -87,7 +86,6 @@ func (r *Rendering) piece(e *Expression) string {
 	return text
 }
 
-// Text renders a template as plain text.
 func (r *Rendering) Text(t *Template) string {
 	var b strings.Builder
 	for _, p := range t.Parts {

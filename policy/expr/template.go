@@ -162,7 +162,6 @@ type Tree struct {
 	Items   []*Tree
 }
 
-// Entry is a member of a mapping.
 type Entry struct {
 	Name  string
 	Value *Tree

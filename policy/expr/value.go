@@ -154,7 +154,6 @@ func written(nanoseconds int) time.Duration {
 	return time.Millisecond
 }
 
-// Number is the value as a double.
 func (v Value) Number() (float64, error) {
 	if err, failed := v.val.(*types.Err); failed {
 		return 0, err

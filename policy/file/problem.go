@@ -47,7 +47,6 @@ func (p Problem) Error() string {
 // Errors are all problems of a file, in its order.
 type Errors []Problem
 
-// Error prints all of them, one after the other.
 func (e Errors) Error() string {
 	return strings.Join(ledger.Each(e, Problem.Error), "\n")
 }
@@ -76,13 +75,11 @@ func (p Place) Below(name string) Place {
 	return Place{p.Position, name}
 }
 
-// At is another position in what stands there.
 func (p Place) At(line, column int) Place { return Place{Position{line, column}, p.Path} }
 
 // Item is the same position, said of an element of the list there.
 func (p Place) Item(i int) Place { return Place{p.Position, fmt.Sprintf("%s[%d]", p.Path, i)} }
 
-// source is the file's text, for excerpts.
 type source struct {
 	name    string
 	lines   []string
@@ -110,12 +107,9 @@ func (s *source) excerpt(at Position) string {
 	to := min(from+excerptWidth, len(line))
 	var shown, mark strings.Builder
 	for i, r := range line[from:to] {
-		text := string(r)
-		switch {
-		case r == '\t':
-			text = " "
-		case !unicode.IsPrint(r):
-			text = fmt.Sprintf("\\u%04x", r)
+		text := " "
+		if r != '\t' {
+			text = visible(string(r))
 		}
 		shown.WriteString(text)
 		if i < col-from {

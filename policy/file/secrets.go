@@ -65,7 +65,6 @@ func (l *secretLint) walk(n *Node, holder, name string) {
 	}
 }
 
-// command looks at the arguments of a command.
 func (l *secretLint) command(n *Node) {
 	argv := ledger.Each(n.Items, func(item *Node) string { return item.Text })
 	for i, shown := range redact.Argv(argv, l.note) {

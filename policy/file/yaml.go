@@ -82,7 +82,6 @@ func Parse(name string, text []byte) (*Decoder, *Node) {
 	return d, root
 }
 
-// whole is a problem of the file as a whole.
 func (d *Decoder) whole(message, hint string) {
 	d.Problems = append(d.Problems, Problem{File: d.src.name, Message: message, Hint: hint})
 }

@@ -17,7 +17,6 @@ import (
 	"indoubt/policy/expr"
 )
 
-// Operation is what a row says.
 type Operation struct {
 	ID               string // the same whenever the row is read
 	Kind, Key, Scope string
@@ -181,7 +180,6 @@ func headersOf(data any) expr.Lookup {
 	}
 }
 
-// Row is one row of a source.
 type Row struct {
 	Place string // "line 12", or "line 12, row 3" of a list
 	Text  []byte

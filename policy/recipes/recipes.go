@@ -22,7 +22,6 @@ import (
 //go:embed *.yaml
 var files embed.FS
 
-// Recipe is one ready policy.
 type Recipe struct {
 	Name  string // as it is asked for: "stripe"
 	Title string // one line
@@ -111,7 +110,6 @@ func ForServer(word string) string {
 	return ""
 }
 
-// UnknownError names a recipe that does not exist.
 type UnknownError struct{ Name string }
 
 func (e *UnknownError) Error() string { return fmt.Sprintf("there is no recipe %q", e.Name) }

@@ -16,11 +16,19 @@ var errCut = errors.New("answer was cut off: it is longer than what is kept")
 
 // answered is what the transport that an answer came over makes of it.
 type answered interface {
+	complete(a *ledger.Answer)                             // what is left out where an answer is written down
 	whole(a *ledger.Answer) bool                           // there is something to rule on
 	usable(a *ledger.Answer) error                         // why no expression may be evaluated on it
 	succeeded(a *ledger.Answer, status bool) (bool, error) // status: its HTTP status is a success
 	document(a *ledger.Answer) (any, error)                // its JSON, or in one sentence what came instead
 	refusal(a *ledger.Answer, byPolicy bool) error         // why it is no success; nil where the transport has no word for it
+}
+
+// Written is an answer that is written down, as if it had come the given way.
+func Written(via string, a ledger.Answer) ledger.Answer {
+	a.Via, a.Sent = via, true
+	by(&a).complete(&a)
+	return a
 }
 
 func by(a *ledger.Answer) answered {

@@ -109,9 +109,9 @@ func (c *CommandRequest) Leaving() []string {
 	return c.Argv[min(1, len(c.Argv)):] // without the name of the program
 }
 
-// overCommand are the rules for the end of a command.
 type overCommand struct{}
 
+func (overCommand) complete(a *ledger.Answer)   { a.Exited = true }
 func (overCommand) whole(a *ledger.Answer) bool { return a.Exited }
 
 func (overCommand) usable(a *ledger.Answer) error {

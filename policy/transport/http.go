@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -113,7 +114,7 @@ func readHeaders(d *file.Decoder, n *file.Node) []Pair {
 	return out
 }
 
-// header is the name of a header as it is sent.
+// readHeader is the name of a header as it is sent.
 func readHeader(d *file.Decoder, at file.Place, name string) string {
 	if !headerName(name) {
 		d.Fail(at, fmt.Sprintf("%q is not a header name", name), "")
@@ -277,9 +278,9 @@ func OriginWritten(text string) bool {
 	return (scheme == "https" || scheme == "http") && path && err == nil && u.Host != "" && u.User == nil
 }
 
-// overHTTP are the rules for an HTTP response.
 type overHTTP struct{}
 
+func (overHTTP) complete(a *ledger.Answer)                             { a.Status = cmp.Or(a.Status, 200) }
 func (overHTTP) whole(a *ledger.Answer) bool                           { return a.Status != 0 }
 func (overHTTP) succeeded(_ *ledger.Answer, status bool) (bool, error) { return status, nil }
 func (overHTTP) document(a *ledger.Answer) (any, error)                { return decoded(a, a.Body) }

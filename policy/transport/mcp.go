@@ -50,7 +50,7 @@ func readSettled(d *file.Decoder, n *file.Node) *expr.Template {
 	return t
 }
 
-// mcpServer reads `mcp:` of a downstream.
+// readServer reads `mcp:` of a downstream.
 func readServer(d *file.Decoder, ds *Downstream, n *file.Node) {
 	s := &mcpServer{}
 	fine := d.Fields(n, file.Table{
@@ -105,7 +105,7 @@ func readEnvironment(d *file.Decoder, n *file.Node) []Pair {
 	return env
 }
 
-// mcpCall reads `mcp:` of a read.
+// readTool reads `mcp:` of a read.
 func readTool(d *file.Decoder, n *file.Node) *MCP {
 	m := &MCP{at: n.Place}
 	fine := d.Fields(n, file.Table{
@@ -179,8 +179,13 @@ func (m *MCPRequest) text() string {
 
 func (m *MCPRequest) Leaving() []string { return JSONTexts(m.Arguments) }
 
-// overMCP are the rules for the answer of a tool.
 type overMCP struct{}
+
+func (overMCP) complete(a *ledger.Answer) {
+	if a.RPC == nil {
+		a.RPC = &ledger.RPCAnswer{Result: json.RawMessage(`{"content":[]}`)}
+	}
+}
 
 func (overMCP) whole(a *ledger.Answer) bool { return a.RPC != nil }
 

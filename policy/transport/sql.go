@@ -32,7 +32,7 @@ type SQL struct {
 
 var sqlDrivers = []string{"sqlite", "postgres"}
 
-// sqlDatabase reads `sql:` of a downstream.
+// readDatabase reads `sql:` of a downstream.
 func readDatabase(d *file.Decoder, ds *Downstream, n *file.Node) {
 	s := &sqlDatabase{}
 	known := file.Table{}
@@ -57,7 +57,7 @@ func readDatabase(d *file.Decoder, ds *Downstream, n *file.Node) {
 
 const sqlHint = `sqlite: /var/lib/books.db or postgres: "${env.BOOKS_DSN}"; another database is read by a command`
 
-// statement reads `sql:` of a read.
+// readStatement reads `sql:` of a read.
 func readStatement(d *file.Decoder, n *file.Node) *SQL {
 	const hint = `query: "SELECT id FROM charges WHERE token = ?", args: ["${token}"]; postgres numbers them: $1, $2`
 	s := &SQL{at: n.Place}
@@ -174,9 +174,9 @@ func (s *SQL) refused() (problem, hint string) {
 	return "", ""
 }
 
-// overSQL are the rules for rows.
 type overSQL struct{}
 
+func (overSQL) complete(*ledger.Answer)                      {}
 func (overSQL) whole(*ledger.Answer) bool                    { return false } // nothing is written over it
 func (overSQL) succeeded(*ledger.Answer, bool) (bool, error) { return true, nil }
 func (overSQL) refusal(*ledger.Answer, bool) error           { return nil }

@@ -116,7 +116,7 @@ func (r Request) Message() message {
 	return r.SQL
 }
 
-// digest is of all that would be sent, and where to.
+// Sum is the digest of all that would be sent, and where to.
 func (r Request) Sum() (string, error) {
 	text, err := json.Marshal(r)
 	if err != nil {
@@ -202,7 +202,6 @@ func (r *Rendering) headers(pairs []Pair) http.Header {
 	return out
 }
 
-// environment is NAME=value of each.
 func (r *Rendering) environment(pairs []Pair) (out []string) {
 	for _, p := range pairs {
 		v := r.At("variable " + p.Name).Text(p.value)
