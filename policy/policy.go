@@ -141,6 +141,9 @@ func (p *Policy) DownstreamOf(kind string) string {
 	return ""
 }
 
+// RemembersOf is for how long the downstream of a kind remembers its keys; 0: not at all.
+func (p *Policy) RemembersOf(kind string) time.Duration { return p.match(kind).Remembers }
+
 // DownstreamAt is the downstream whose base is written out and on a host, nil where there are
 // several, or none.
 func (p *Policy) DownstreamAt(host string) (at *transport.Downstream) {

@@ -9,6 +9,19 @@ import (
 	"indoubt/ledger"
 )
 
+// LookFirst says for how long begins are looked for first, where everything is released in a ledger that was adopted and
+// nobody has said: as long as another side may still answer from its memory.
+func LookFirst(lift *ledger.Lift, info ledger.Info, kinds []string, remembers func(kind string) time.Duration) {
+	if lift.LookFirst != nil || lift.Scope != "all" || info.Look == nil || !info.Look.Until.IsZero() {
+		return
+	}
+	length := ledger.LookFor
+	for _, kind := range kinds {
+		length = max(length, remembers(kind))
+	}
+	lift.LookFirst = &length
+}
+
 // KindsOf are the kinds that a hold on a downstream covers, of those that the policy names
 // and those that the ledger knows; sentTo says where the policy sends a kind.
 func KindsOf(ctx context.Context, s ledger.Statistics, now time.Time, scope ledger.HoldScope,

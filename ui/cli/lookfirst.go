@@ -8,27 +8,17 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/policy"
+	"indoubt/ui/act"
 )
 
-// looksFirst reports whether a release changes what is looked for since an adoption. Of everything it says for how long,
-// where nobody has: as long as another side may still answer from its memory.
+// looksFirst reports whether a release changes what is looked for since an adoption.
 func (c holdCommand) looksFirst(ctx context.Context, run *decisionRun, lift *ledger.Lift) (bool, error) {
 	info, err := run.store.Info(ctx)
-	if err != nil {
-		return false, err
+	if err == nil && info.Look == nil && lift.LookFirst != nil {
+		err = usage("--look-first is for a ledger that was adopted, and this one was not", "release it without --look-first")
 	}
-	switch {
-	case info.Look == nil && lift.LookFirst != nil:
-		return false, usage("--look-first is for a ledger that was adopted, and this one was not",
-			"release it without --look-first")
-	case lift.LookFirst == nil && lift.Scope == "all" && info.Look != nil && info.Look.Until.IsZero():
-		length := ledger.LookFor
-		for _, name := range run.policy.Kinds() {
-			length = max(length, run.policy.Kind(name).Remembers)
-		}
-		lift.LookFirst = &length
-	}
-	return info.Look.After(*lift, c.clock()) != nil, nil
+	act.LookFirst(lift, info, run.policy.Kinds(), run.policy.RemembersOf)
+	return err == nil && info.Look.After(*lift, c.clock()) != nil, err
 }
 
 // lookedFor says what is looked for after a release.

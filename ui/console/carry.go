@@ -82,6 +82,8 @@ func (m *Root) carry(action dialog.Action) tea.Cmd {
 		})
 	case ask.Release:
 		lift := ledger.Lift{Scope: a.Scope, Actor: actor, Reason: a.Reason, ChangeID: ledger.NewID()}
+		p := m.o.Policy()
+		act.LookFirst(&lift, m.feed.Info, p.Kinds(), p.RemembersOf)
 		return m.write(safe.Say("release"), "", func(ctx context.Context) (safe.Text, error) {
 			return safe.Say("released: %s", ticket.Scope(a.Scope)), store.LiftHold(ctx, lift)
 		})

@@ -420,6 +420,23 @@ func TestHeaderTellsThatNoEngineChecks(t *testing.T) {
 	newBench(t, 200, 40, o).judged(nightFacts).shows("NO ENGINE since the clock was set back")
 }
 
+// I13: until when what may be lost is looked for; before that is released, the hold is what counts.
+func TestI13_HeaderTellsThatNewKeysAreLookedFor(t *testing.T) {
+	for until, want := range map[time.Duration]bool{20 * time.Hour: true, 0: false} {
+		o := nightOptions()
+		look := &ledger.Look{Adopted: o.Clock()}
+		if want {
+			look.Until = o.Clock().Add(until)
+		}
+		o.Store.(*memory).info.Look = look
+		if b := newBench(t, 200, 40, o).judged(nightFacts); want {
+			b.shows("ADOPTED: new keys are looked for first until 14 Jul 23:06")
+		} else {
+			b.hides("ADOPTED")
+		}
+	}
+}
+
 func TestHeaderTellsThatTheClockWasSet(t *testing.T) {
 	for step, want := range map[time.Duration]string{5 * time.Minute: "CLOCK SET FORWARD by 5m at 03:0", -time.Hour: "CLOCK SET BACK by 1h at 03:0"} {
 		o := nightOptions()

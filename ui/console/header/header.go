@@ -286,6 +286,10 @@ func (h *Header) states(add func(weight, line int, p draw.Paint, long, short saf
 		}
 		add(4, 0, th.Bad, safe.Say("%s %s by %s", word, ticket.Scope(hold.Scope), ticket.Who(hold.Actor.Name)), safe.Say("HOLD"))
 	}
+	if look := h.Info.Look; look != nil && !look.Until.IsZero() {
+		until := look.Until.In(h.Zone).Format("2 Jan 15:04")
+		add(4, 1, th.Warn, safe.Say("ADOPTED: new keys are looked for first until %s", until), safe.Say("LOOKS FIRST"))
+	}
 	if step := h.Info.Step; step != 0 && h.Now.Sub(h.Info.SteppedAt).Abs() < stepShown {
 		way := "FORWARD"
 		if step < 0 {
