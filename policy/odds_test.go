@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"indoubt/ledger"
 	"indoubt/ledger/need"
 	"indoubt/policy/advice"
@@ -125,16 +123,6 @@ func TestPrice(t *testing.T) {
 	}
 	keyed := p.Kind("keyed").Price(doubt("keyed"))
 	need.Equal(t, keyed.Downstream, "d", keyed)
-}
-
-func TestTheIntervalHoldsTheMean(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		e := advice.Estimate{A: rapid.Float64Range(0.05, 5000).Draw(t, "a"), B: rapid.Float64Range(0.05, 5000).Draw(t, "b")}
-		low, high := e.Interval()
-		need.Must(t, 0 <= low && low <= e.Mean() && e.Mean() <= high && high <= 1, "%+v: %v %v", e, low, high)
-	})
-	low, high := advice.Estimate{A: 32, B: 6}.Interval() // Beta(32, 6) has 0.711 and 0.938
-	need.That(t, math.Abs(low-0.711) < 0.03 && math.Abs(high-0.938) < 0.02, "%v %v", low, high)
 }
 
 // `attempt` is the newest one. A search from its start on does not see what an

@@ -162,7 +162,7 @@ func (k Terms) chooseNotLanded(a *Advice, rec ledger.Record, now time.Time) {
 	o := rec.Operation
 	basis, why, _ := k.AllowedBasis(rec, now)
 	switch {
-	case !o.Doubted && AllProven(rec.Attempts) && refusedOnly(rec.Attempts):
+	case !o.Doubted && allProven(rec.Attempts) && refusedOnly(rec.Attempts):
 		a.Verb, a.Reason = Leave, "it was refused, and its pipeline knows"
 	case o.Verdict == ledger.Landed || o.Verdict == ledger.Twice || o.Verdict == ledger.Different:
 		a.Verb, a.Reason = Look, "a check finds one, which is said not to be this one's: a retry is at own risk"

@@ -170,10 +170,10 @@ func proven(a ledger.Attempt) bool {
 // doubtedBefore reports whether an attempt before the newest may have landed.
 func doubtedBefore(rec ledger.Record) bool {
 	last := len(rec.Attempts) - 1
-	return last > 0 && !AllProven(rec.Attempts[:last])
+	return last > 0 && !allProven(rec.Attempts[:last])
 }
 
-func AllProven(attempts []ledger.Attempt) bool {
+func allProven(attempts []ledger.Attempt) bool {
 	return len(attempts) > 0 && !slices.ContainsFunc(attempts, func(a ledger.Attempt) bool { return !proven(a) })
 }
 
@@ -186,7 +186,7 @@ func (k Terms) AllowedBasis(rec ledger.Record, now time.Time) (basis ledger.Basi
 	if later := rec.Overtaken(); later != nil {
 		return ledger.BasisRiskAccepted, overtakenReason(later), ledger.Never
 	}
-	if o.StateAt(now) == ledger.Failed && AllProven(rec.Attempts) && !o.PersonOnly && !rec.ProofLost() {
+	if o.StateAt(now) == ledger.Failed && allProven(rec.Attempts) && !o.PersonOnly && !rec.ProofLost() {
 		return ledger.BasisProof, "it did not land: " + noEffectBecause(rec), ledger.Never
 	}
 	if until := k.KeySafeUntil(rec); now.Before(until) {
@@ -223,10 +223,10 @@ func noEffectBecause(rec ledger.Record) string {
 func (k Terms) riskBecause(rec ledger.Record, now time.Time) string {
 	until := k.KeySafeUntil(rec)
 	switch {
-	case rec.Operation.StateAt(now) == ledger.Failed && AllProven(rec.Attempts) && rec.ProofLost():
+	case rec.Operation.StateAt(now) == ledger.Failed && allProven(rec.Attempts) && rec.ProofLost():
 		at := rec.Gap.Local().Format("Mon 2 Jan 15:04 MST")
 		return "the ledger lost its newest writes on " + at + ", and may have lost an attempt of it"
-	case rec.Operation.StateAt(now) == ledger.Failed && rec.Operation.Actor != "" && !AllProven(rec.Attempts):
+	case rec.Operation.StateAt(now) == ledger.Failed && rec.Operation.Actor != "" && !allProven(rec.Attempts):
 		return "there is no proof: that it did not land is what " + rec.Operation.Actor + " says"
 	case !until.IsZero():
 		return "it is not known whether it landed, and its key is no longer remembered"

@@ -86,8 +86,8 @@ func OddsOf(past *Past, rec ledger.Record) Odds {
 		return Odds{P: p, Low: p, High: p, Why: why}
 	}
 	est := past.posterior(rec.Operation)
-	low, high := est.Interval()
-	return Odds{P: est.Mean(), Low: low, High: high, N: est.cases(), Others: est.others, Why: est.why(rec.Operation.ErrorClass)}
+	low, high := est.interval()
+	return Odds{P: est.mean(), Low: low, High: high, N: est.cases(), Others: est.others, Why: est.why(rec.Operation.ErrorClass)}
 }
 
 // fact is what is known and needs no guess.
@@ -104,23 +104,23 @@ func fact(rec ledger.Record) (p float64, why string, known bool) {
 	return 0, "", false
 }
 
-// Estimate is a Beta(a, b) and what it rests on.
-type Estimate struct {
-	A, B        float64
+// estimate is a Beta(a, b) and what it rests on.
+type estimate struct {
+	a, b        float64
 	own, others int // cases of the kind, and of other kinds, with the same error class
 }
 
-func (e Estimate) Mean() float64 { return e.A / (e.A + e.B) }
+func (e estimate) mean() float64 { return e.a / (e.a + e.b) }
 
-// Interval holds the chance with 95 %: the logarithm of the odds is nearly normal.
-func (e Estimate) Interval() (low, high float64) {
-	half := 1.96 * math.Sqrt(1/e.A+1/e.B)
-	return e.A / (e.A + e.B*math.Exp(half)), e.A / (e.A + e.B*math.Exp(-half))
+// interval holds the chance with 95 %: the logarithm of the odds is nearly normal.
+func (e estimate) interval() (low, high float64) {
+	half := 1.96 * math.Sqrt(1/e.a+1/e.b)
+	return e.a / (e.a + e.b*math.Exp(half)), e.a / (e.a + e.b*math.Exp(-half))
 }
 
-func (e Estimate) cases() int { return e.own + min(e.others, classWeight) }
+func (e estimate) cases() int { return e.own + min(e.others, classWeight) }
 
-func (e Estimate) why(class ledger.ErrorClass) string {
+func (e estimate) why(class ledger.ErrorClass) string {
 	what := string(class)
 	if class == "" {
 		what = "no answer"
@@ -147,14 +147,14 @@ func (e Estimate) why(class ledger.ErrorClass) string {
 // priorWeight + classWeight cases, however many there were: other kinds go to
 // other places. So ten own cases outvote any number of foreign ones, and a kind
 // without own cases still begins with what the house knows of, say, resets.
-func (p *Past) posterior(o ledger.Operation) Estimate {
+func (p *Past) posterior(o ledger.Operation) estimate {
 	mean := cmp.Or(prior[o.ErrorClass], priorElse)
 	own, others := p.of(o.Kind, o.ErrorClass)
-	e := Estimate{own: own.landed + own.missed, others: others.landed + others.missed}
+	e := estimate{own: own.landed + own.missed, others: others.landed + others.missed}
 	mean = (priorWeight*mean + float64(others.landed)) / (priorWeight + float64(e.others))
 	weight := priorWeight + min(float64(e.others), classWeight)
-	e.A = weight*mean + float64(own.landed)
-	e.B = weight*(1-mean) + float64(own.missed)
+	e.a = weight*mean + float64(own.landed)
+	e.b = weight*(1-mean) + float64(own.missed)
 	return e
 }
 

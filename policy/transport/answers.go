@@ -58,7 +58,7 @@ func Refusal(a *ledger.Answer, byPolicy bool) error {
 	if err := by(a).refusal(a, byPolicy); err != nil {
 		return err
 	}
-	return fmt.Errorf("the answer is not what the policy calls valid%s", Complaint(*a))
+	return fmt.Errorf("the answer is not what the policy calls valid%s", complaint(*a))
 }
 
 // decoded is the JSON of what came as text.
@@ -67,7 +67,7 @@ func decoded(a *ledger.Answer, text []byte) (any, error) {
 		return nil, errCut
 	}
 	if len(bytes.TrimSpace(text)) == 0 {
-		return nil, errors.New("answer is empty, not JSON" + Complaint(*a))
+		return nil, errors.New("answer is empty, not JSON" + complaint(*a))
 	}
 	doc, err := expr.Decode(text)
 	if err != nil {
@@ -75,7 +75,7 @@ func decoded(a *ledger.Answer, text []byte) (any, error) {
 		if a.Status >= 300 {
 			what = fmt.Sprintf("answered %d; %s", a.Status, what)
 		}
-		return nil, errors.New(what + Complaint(*a))
+		return nil, errors.New(what + complaint(*a))
 	}
 	return doc, nil
 }

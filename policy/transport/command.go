@@ -133,5 +133,5 @@ func (overCommand) refusal(a *ledger.Answer, _ bool) error {
 	if a.Exit == 0 {
 		return nil
 	}
-	return fmt.Errorf("the check ended with exit code %d%s", a.Exit, Complaint(*a))
+	return fmt.Errorf("the check ended with exit code %d%s", a.Exit, complaint(*a))
 }

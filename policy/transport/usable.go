@@ -22,7 +22,7 @@ func Usable(a *ledger.Answer) error {
 	case a.Err != nil && a.Status != 0 && len(a.Body) > 0:
 		return fmt.Errorf("answer broke off after %d bytes: %s", len(a.Body), cmp.Or(string(a.Class), a.Err.Error()))
 	case a.Err != nil && a.Class != "" && !(server && a.Class == ledger.ClassEOF): // a server that ended says why
-		return fmt.Errorf("the check got no answer: %s%s", a.Class, Complaint(*a))
+		return fmt.Errorf("the check got no answer: %s%s", a.Class, complaint(*a))
 	case a.Err != nil:
 		return fmt.Errorf("the check got no answer: %w", a.Err)
 	}
@@ -109,10 +109,10 @@ const (
 	searched = 16 << 10
 )
 
-// Complaint is the end of a command's standard error as ": …" on one line, without
+// complaint is the end of a command's standard error as ": …" on one line, without
 // what looks like a secret, and "" where the command wrote nothing. It keeps whole
 // words: half a secret would not be recognised.
-func Complaint(a ledger.Answer) string {
+func complaint(a ledger.Answer) string {
 	text := a.Stderr
 	if len(text) > searched {
 		text = text[len(text)-searched:]
