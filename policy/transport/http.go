@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -243,29 +244,17 @@ func formTexts(form string) (texts []string) {
 	return texts
 }
 
-// JSONTexts are the strings in a JSON value; what is not JSON is one text.
+// JSONTexts are the names and strings in a JSON value; what is not JSON is one text.
 func JSONTexts(body []byte) (texts []string) {
-	var v any
-	if json.Unmarshal(body, &v) != nil {
+	if !json.Valid(body) {
 		return []string{string(body)}
 	}
-	var walk func(v any)
-	walk = func(v any) {
-		switch v := v.(type) {
-		case string:
-			texts = append(texts, v)
-		case []any:
-			for _, e := range v {
-				walk(e)
-			}
-		case map[string]any:
-			for name, e := range v {
-				texts = append(texts, name)
-				walk(e)
-			}
+	d := json.NewDecoder(bytes.NewReader(body))
+	for t, err := d.Token(); err == nil; t, err = d.Token() {
+		if text, ok := t.(string); ok {
+			texts = append(texts, text)
 		}
 	}
-	walk(v)
 	return texts
 }
 
