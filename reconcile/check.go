@@ -57,32 +57,33 @@ func (e *reader) checkFor(ctx context.Context, id string, actor ledger.Actor) (R
 	d := e.downs.of(e.policy().Kind(o.Kind))
 	d.enter(o.ID)
 	defer d.leave(o.ID, false)
-	return e.check(ctx, rec, check{actor, true})
+	return e.check(ctx, &rec, check{actor, true})
 }
 
 // check makes one read, and judges against the version that was seen before. Another process
 // may read the same operation meanwhile.
-func (e *reader) check(ctx context.Context, rec ledger.Record, c check) (result ReadResult, err error) {
+func (e *reader) check(ctx context.Context, rec *ledger.Record, c check) (result ReadResult, err error) {
 	pol := e.policy()
 	k := pol.Kind(rec.Operation.Kind)
-	if err := readable(k, rec); err != nil {
+	if err := readable(k, *rec); err != nil {
 		return ReadResult{Operation: rec.Operation}, err
 	}
 	if why := e.mayAsk(ctx); why != "" {
 		return ReadResult{Operation: rec.Operation}, cannotAsk(why)
 	}
-	rec = e.seeTrees(ctx, rec, c.actor)
-	rec.GapSeen = e.gap.seen(rec)
-	f := e.read(ctx, k, rec)
+	*rec = e.seeTrees(ctx, *rec, c.actor)
+	rec.GapSeen = e.gap.seen(*rec)
+	f := e.read(ctx, k, *rec)
 	if ctx.Err() != nil {
 		return ReadResult{Operation: rec.Operation}, ctx.Err()
 	}
-	return e.conclude(ctx, k, rec, pol.Digest(), f, c)
+	return e.conclude(ctx, k, rec, pol.Digest(), &f, c)
 }
 
 // conclude judges what a read showed. In one transaction it records the read and
 // schedules the next.
-func (e *reader) conclude(ctx context.Context, k *policy.Kind, rec ledger.Record, digest string, f findings, c check) (ReadResult, error) {
+func (e *reader) conclude(ctx context.Context, k *policy.Kind, rec *ledger.Record, digest string, f *findings,
+	c check) (ReadResult, error) {
 	p := e.proof(ctx, k, rec, digest, f, c.eager)
 	j := verdict.Judge(k.Read.Identity(), f.Findings, p)
 	effects := f.Effects
@@ -109,7 +110,7 @@ func (e *reader) conclude(ctx context.Context, k *policy.Kind, rec ledger.Record
 		if result.Read.ID = ""; !e.leads(scopeOf(k)) {
 			return result, nil
 		}
-		return result, e.price(ctx, e.putOff(k, digest, rec, f.wait))
+		return result, e.price(ctx, e.putOff(k, digest, *rec, f.wait))
 	}
 	early := p.Provable && len(effects) == 0 && !f.Began.After(p.At)
 	o := ledger.Observation{
@@ -117,32 +118,32 @@ func (e *reader) conclude(ctx context.Context, k *policy.Kind, rec ledger.Record
 		Looks: k.Looks, Failed: early || f.Trouble != "" || f.Stale != "", Result: f.evidence.result(), Seen: rec.Kept,
 	}
 	if !moved && e.leads(scopeOf(k)) { // else whoever leads prices it anew
-		o.Pricing = e.priceAfter(k, digest, rec, o, f.wait)
+		o.Pricing = e.priceAfter(k, digest, *rec, o, f.wait)
 	}
 	applied, err := e.observe(ctx, o)
 	if err != nil {
 		return result, fmt.Errorf("record the check: %w", err)
 	}
-	result.Operation, result.Read = applied.After, o.Weighed(&rec)
+	result.Operation, result.Read = applied.After, o.Weighed(rec)
 	e.reads.add(k.Name, string(read.Verdict))
 	return result, nil
 }
 
 // proof gathers what the verdict depends on beside the findings, with what is asked for
 // it of others. What is recorded for the operation already needs no control.
-func (e *reader) proof(ctx context.Context, k *policy.Kind, rec ledger.Record, digest string, f findings, eager bool) verdict.Proof {
-	p := k.Proof(asOf(rec, f.from))
-	p.Visible = k.VisibleUntil(asOf(rec, f.to))
-	p.Running = mayStillWrite(rec)
+func (e *reader) proof(ctx context.Context, k *policy.Kind, rec *ledger.Record, digest string, f *findings, eager bool) verdict.Proof {
+	p := k.Proof(asOf(*rec, f.from))
+	p.Visible = k.VisibleUntil(asOf(*rec, f.to))
+	p.Running = mayStillWrite(*rec)
 	p.Stranger = func() string { return k.Downstream.Stranger(rec.Operation.Request, f.request.HTTP, e.digest(ctx)) }
 	p.Siblings = func() verdict.Siblings {
-		return siblingSearch{e, policy.Sighted{Kind: k, Record: rec}, f, digest, eager}.siblings(ctx)
+		return siblingSearch{e, policy.Sighted{Kind: k, Record: *rec}, *f, digest, eager}.siblings(ctx)
 	}
 	if o := rec.Operation; rec.State() != ledger.Uncertain && known(o, f.Effects) {
 		return p
 	}
-	p.Shared = func(effects []verdict.Effect) (ledger.Cause, string) { return e.shared(ctx, k, rec, effects) }
-	p.Negative = func() (ledger.Cause, string) { return e.negative(ctx, k, rec, digest, f.from, eager) }
+	p.Shared = func(effects []verdict.Effect) (ledger.Cause, string) { return e.shared(ctx, k, *rec, effects) }
+	p.Negative = func() (ledger.Cause, string) { return e.negative(ctx, k, *rec, digest, f.from, eager) }
 	return p
 }
 

@@ -257,7 +257,7 @@ func (e *Engine) postpone(ctx context.Context, due []ledger.Due, until, asked ti
 // checkDue checks one operation that was due, in a goroutine of its own. One that was moved, or
 // read by another process, is no error.
 func (e *Engine) checkDue(ctx context.Context, c dueCheck, rec ledger.Record, ended func(ReadResult, error)) {
-	result, err := e.check(ctx, rec, check{actor: e.checker()})
+	result, err := e.check(ctx, &rec, check{actor: e.checker()})
 	if errors.Is(err, ledger.ErrRefused) {
 		result, err = ReadResult{}, nil
 	}
