@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"net/http"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -181,7 +182,10 @@ func (d *downstream) query(ctx context.Context, ready func(), do func(context.Co
 		}
 		done() // it asked for a pause meanwhile; what waits for its end must not come all at once
 	}
-	defer done()
+	defer func() {
+		done()
+		runtime.Gosched() // the request that waits for its place leaves before this answer is judged
+	}()
 	if !d.mayAsk() {
 		return answer, &waitError{d.now().Add(time.Second), d.name + " is being probed"}
 	}
