@@ -158,7 +158,7 @@ func Begin(ctx context.Context, s Changer, req BeginRequest) (BeginResult, error
 		res.Operation = applied.After
 	}
 	if res.Forgotten { // it is recorded, and nobody sends it
-		res.Answer, res.Attempt = AnswerInDoubt, Attempt{}
+		res.Answer, res.Attempt, res.Why = AnswerInDoubt, Attempt{}, "the ledger was adopted, and may have lost that it was sent"
 		return res, nil
 	}
 	res.Change = req.ChangeID

@@ -40,6 +40,7 @@ func TestI13_WhatMayBeForgottenIsLookedForFirst(t *testing.T) {
 		res := need.Get(ledger.Begin(ctx, d.s, lost))(t)
 		need.That(t, res.Answer == ledger.AnswerInDoubt && res.Handle() == ledger.Handle{} && res.Attempt.ID == "", "lost, %d: %+v", n, res)
 		need.Equal(t, res.Forgotten, n == 0, "it is recorded once")
+		need.Equal(t, strings.Contains(res.Why, "adopted"), n == 0, "it is said why")
 	}
 	again := d.begin("lost", finds)
 	need.That(t, again.Answer == ledger.AnswerInDoubt && !again.Forgotten, "another caller: %+v", again)

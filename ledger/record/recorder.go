@@ -128,7 +128,7 @@ func (r *Recorder) beginToSend(ctx context.Context, w Request) (Begun, error) {
 		case res.Answer == ledger.AnswerInDoubt && (w.Reconcile || res.Forgotten) && r.CanRead() && !read && !res.Like:
 			read, req.Follows = true, res.Operation.ID
 			if err := r.ReadNow(ctx, res.Operation.ID); err != nil {
-				res.Why = Unchecked(err)
+				res.Why = strings.TrimPrefix(res.Why+"; "+Unchecked(err), "; ")
 				return Begun{BeginResult: res}, nil // still in doubt
 			}
 		default:
