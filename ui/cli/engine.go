@@ -31,7 +31,7 @@ One for each ledger is enough; a second one does no harm.`,
 			return engineCommand{a}.follow(cmd.Context(), s, metrics)
 		},
 	}
-	cmd.Flags().StringVar(&metrics, "metrics", "", "serve metrics for Prometheus here, as :9464 (loopback unless a host is given)")
+	cmd.Flags().StringVar(&metrics, "metrics", "", metricsHelp)
 	return cmd
 }
 
@@ -44,7 +44,9 @@ func (c engineCommand) follow(ctx context.Context, s ledger.Store, metrics strin
 	if metrics == "" {
 		close(served)
 	} else {
-		shown, done, err := serveEngine(ctx, c.app, metrics, s, engine, live.problem)
+		shown, done, err := serveMetrics(ctx, c.app, metrics, s, func(ctx context.Context, m *exposition) error {
+			return writeMetrics(ctx, m, s, engine, live.problem(), c.clock())
+		})
 		if err != nil {
 			return err
 		}

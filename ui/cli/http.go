@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -25,10 +27,10 @@ import (
 )
 
 type httpFlags struct {
-	listen, upstream, source, scope, grace string
-	hosts                                  []string
-	maxBody                                int
-	requireKey, remote                     bool
+	listen, upstream, source, scope, grace, metrics string
+	hosts                                           []string
+	maxBody                                         int
+	requireKey, remote                              bool
 }
 
 func newHTTPCommand(a *app) *cobra.Command {
@@ -72,6 +74,7 @@ On SIGTERM nothing new is taken; what is in flight may finish for --grace.`,
 	f.BoolVar(&flags.requireKey, "require-key", false, "refuse a write without an Idempotency-Key, where the policy makes none")
 	f.IntVar(&flags.maxBody, "max-body", roundtrip.DefaultMaxRequest>>20, "the longest body of a write, in MiB")
 	f.StringVar(&flags.grace, "grace", "10s", "how long what is in flight may finish after SIGTERM")
+	f.StringVar(&flags.metrics, "metrics", "", metricsHelp)
 	f.BoolVar(&flags.remote, "allow-remote", false, "listen beyond this machine: every client that reaches it can write to the upstream")
 	return cmd
 }
@@ -103,7 +106,7 @@ func serveHTTP(ctx context.Context, a *app, flags httpFlags) error {
 	if itself(l.Addr(), upstream) {
 		return usage("--upstream is the address of this proxy itself", "name the server that the requests are for")
 	}
-	writes := &writeLog{a: a, live: live}
+	writes := &writeLog{a: a, live: live, became: map[string]int{}}
 	proxy, err := httpproxy.New(httpproxy.Options{Upstream: upstream, Hosts: flags.hosts, Transport: &roundtrip.Transport{
 		Recorder: recorder, Scope: flags.scope, RequireKey: flags.requireKey, MaxRequest: int64(flags.maxBody) << 20, Report: writes.wrote,
 		Kind: func(r *http.Request) string {
@@ -117,6 +120,17 @@ func serveHTTP(ctx context.Context, a *app, flags httpFlags) error {
 	log.SetOutput(io.Discard) // net/http quotes what it does not understand of an answer there
 	a.errOut.Printf("listening on http://%s, upstream %s, ledger %s\n", l.Addr(), transmit.WithoutSecrets(upstream), short(a.ledgerName()))
 	defer outlivePipes()() // the log may go to a pipe
+	if flags.metrics != "" {
+		asked := func(ctx context.Context, _ *exposition) error {
+			_, err := recorder.Store().Info(ctx)
+			return err
+		}
+		shown, _, err := serveMetrics(ctx, a, flags.metrics, recorder.Store(), writes.metrics, asked)
+		if err != nil {
+			return err
+		}
+		a.errOut.Println("metrics at " + shown)
+	}
 	err = proxy.Serve(ctx, l, grace)
 	drain(a.errOut, recorder, grace)
 	if err != nil {
@@ -203,7 +217,20 @@ type writeLog struct {
 	live *livePolicy
 
 	mu     sync.Mutex
-	broken string // the problem with the policy file that was said last
+	broken string         // the problem with the policy file that was said last
+	became map[string]int // of writes: how many
+}
+
+// metrics says what became of the writes that this proxy was asked for.
+func (l *writeLog) metrics(_ context.Context, m *exposition) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	m.family("indoubt_writes_total", "counter", "Writes that this proxy was asked for, by what became of them.")
+	for _, what := range slices.Sorted(maps.Keys(l.became)) {
+		m.sample(float64(l.became[what]), "outcome", what)
+	}
+	m.policy(l.live.problem())
+	return nil
 }
 
 func (l *writeLog) wrote(r roundtrip.Report) {
@@ -217,6 +244,7 @@ func (l *writeLog) wrote(r roundtrip.Report) {
 		l.a.errOut.Println("warning: the last good policy stays: " + problem)
 	}
 	l.broken = problem
+	l.became[r.What]++
 	l.a.errOut.Println(writeLine(time.Now(), r))
 }
 

@@ -128,13 +128,23 @@ func newShop(t *testing.T, hold bool) *shop {
 
 func TestHTTPProxyRecordsAndReplays(t *testing.T) {
 	dir, s := place(t), newShop(t, false)
-	p := startHTTP(t, dir, s.URL, "--source", "billing@7")
+	p := startHTTP(t, dir, s.URL, "--source", "billing@7", "--metrics", ":0")
 	for try := range 2 {
 		status, said, header := p.post("/orders", "INV-1042", `{"password":"hunter2hunter2"}`)
 		if status != 201 || said["order"] != 1.0 || (header.Get("Idempotency-Replayed") == "true") != (try == 1) {
 			t.Errorf("%d: %d %v %v", try, status, said, header)
 		}
 	}
+	var at string
+	eventually(t, "metrics", func() bool {
+		_, at, _ = strings.Cut(p.log(), "metrics at ")
+		return strings.Contains(at, "\n")
+	})
+	resp := need.Get(http.Get(at[:strings.IndexByte(at, '\n')]))(t)
+	page := string(need.Get(io.ReadAll(resp.Body))(t))
+	resp.Body.Close()
+	need.Contains(t, page, "\nindoubt_writes_total{outcome=\"committed\"} 1\n", "\nindoubt_writes_total{outcome=\"replayed\"} 1\n",
+		"\nindoubt_ledger_up 1\n", "\nindoubt_policy_not_taken 0\n")
 	if resp, err := http.Get(p.url + "/orders"); err != nil || resp.StatusCode != 200 {
 		t.Error(err)
 	}

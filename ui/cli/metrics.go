@@ -22,12 +22,13 @@ import (
 	"indoubt/ui/safe"
 )
 
-// serveEngine answers GET /metrics with what the ledger holds and what an engine has done, in the
-// text format of Prometheus, and GET /healthz, until ctx ends. An address without a host is this
-// machine's loopback: metrics tell what a house sells. problem is why the policy's file is not in
-// force, or nil.
-func serveEngine(ctx context.Context, a *app, addr string, s ledger.Store, engine *reconcile.Engine,
-	problem func() error) (shown string, done <-chan struct{}, err error) {
+// metering writes some metrics. What one writes that fails is left out, and the ledger cannot be asked then.
+type metering func(context.Context, *exposition) error
+
+// serveMetrics answers GET /metrics in the text format of Prometheus, and GET /healthz, until ctx ends. An address
+// without a host is this machine's loopback: metrics tell what a house sells.
+func serveMetrics(ctx context.Context, a *app, addr string, s ledger.Store, all ...metering,
+) (shown string, done <-chan struct{}, err error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		if _, bad := strconv.Atoi(addr); bad != nil {
@@ -63,12 +64,17 @@ func serveEngine(ctx context.Context, a *app, addr string, s ledger.Store, engin
 		m := exposition{w: w}
 		m.family("indoubt_build_info", "gauge", "1, with the version of the program.")
 		m.sample(1, "version", cmp.Or(release, "development"), "go", runtime.Version())
-		var asked bytes.Buffer
-		err := writeMetrics(ctx, &exposition{w: &asked}, s, engine, problem(), a.clock())
-		m.family("indoubt_ledger_up", "gauge", "1 where the ledger could be asked for this page; else nothing that it holds is on it.")
-		if m.flag(err == nil); err == nil {
+		up := true
+		for _, write := range all {
+			var asked bytes.Buffer
+			if write(ctx, &exposition{w: &asked}) != nil {
+				up = false
+				continue
+			}
 			_, _ = w.Write(asked.Bytes())
 		}
+		m.family("indoubt_ledger_up", "gauge", "1 where the ledger could be asked for this page; else nothing that it holds is on it.")
+		m.flag(up)
 		return m.err
 	})
 	serve("/healthz", "text/plain; charset=utf-8", func(ctx context.Context, w io.Writer) error {
@@ -156,11 +162,18 @@ func writeMetrics(ctx context.Context, m *exposition, s ledger.Store, engine *re
 	}
 	m.family("indoubt_failover", "gauge", "1 while the database of the ledger is another one than it was adopted in: nothing is begun or allowed.")
 	m.flag(!info.Failover.At.IsZero())
-	m.family("indoubt_policy_not_taken", "gauge", "1 while the policy file is broken, or was not put in force.")
-	m.flag(problem != nil)
+	m.policy(problem)
 	engineMetrics(m, engine)
 	return nil
 }
+
+// policy says whether the policy file is what is worked by.
+func (m *exposition) policy(problem error) {
+	m.family("indoubt_policy_not_taken", "gauge", "1 while the policy file is broken, or was not put in force.")
+	m.flag(problem != nil)
+}
+
+const metricsHelp = "serve metrics for Prometheus here, as :9464 (loopback unless a host is given)"
 
 const (
 	countedOutages = 500 // those with the newest errors

@@ -178,7 +178,9 @@ func TestMetricsAreServedOnLoopback(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	engine := reconcile.New(reconcile.Options{Store: s})
-	shown, done, err := serveEngine(ctx, a, ":0", s, engine, func() error { return errors.New("line 3") })
+	shown, done, err := serveMetrics(ctx, a, ":0", s, func(ctx context.Context, m *exposition) error {
+		return writeMetrics(ctx, m, s, engine, errors.New("line 3"), a.clock())
+	})
 	need.Must(t, err == nil && strings.HasPrefix(shown, "http://127.0.0.1:") && errOut.Len() == 0,
 		"%s %v %s", shown, err, errOut.String())
 	need.Get(engine.Once(ctx, nil))(t)
@@ -219,6 +221,7 @@ func TestMetricsAreServedOnLoopback(t *testing.T) {
 		}
 		delete(told, m[1])
 	}
+	delete(told, "indoubt_writes_total")                                      // a proxy's
 	for _, role := range []string{"writer", "operator", "engine", "reader"} { // of a ledger in PostgreSQL
 		delete(told, "indoubt_"+role)
 	}
@@ -253,7 +256,7 @@ func TestMetricsAreServedOnLoopback(t *testing.T) {
 	case <-time.After(patience):
 		t.Fatal("it does not end")
 	}
-	if _, _, err := serveEngine(context.Background(), a, "nonsense", s, engine, nil); asFailure(err).exit() != exitUsage {
+	if _, _, err := serveMetrics(context.Background(), a, "nonsense", s); asFailure(err).exit() != exitUsage {
 		t.Errorf("%v", err)
 	}
 }
