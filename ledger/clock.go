@@ -85,7 +85,8 @@ func (r *Record) Waited(a Attempt) (waited time.Duration, seen bool) {
 			waited, seen = max(waited, r.Steady.At-read.Seen.At), true
 		}
 	}
-	// What may be lost was over when the adoption and its deadline were, whichever check is the first to see it.
+	// A forgotten attempt ended when its deadline after the adoption passed. That time is counted from when this process
+	// first knew of the adoption: the first check of each operation comes later.
 	allowed := a.DeadlineAt.Sub(r.Gap)
 	if a.Sender == SenderForgotten && r.GapSeen.Boot != "" && r.GapSeen.Boot == r.Steady.Boot && allowed >= 0 {
 		if since := r.Steady.At - r.GapSeen.At - allowed; since >= 0 {

@@ -38,8 +38,8 @@ type Look struct {
 // At reports whether it counts at a time.
 func (l *Look) At(now time.Time) bool { return l != nil && (l.Until.IsZero() || now.Before(l.Until)) }
 
-// Covers reports whether a request is to be looked for. What does no harm when it is sent twice is not, nor what
-// nothing names but its own words: its caller would not know it again either.
+// Covers reports whether a begin has to be looked for first. It has not where a second send does no harm, and where only
+// its own words name the request: then a forgotten one cannot be told from a new wish.
 func (l *Look) Covers(req BeginRequest, now time.Time) bool {
 	named := !MadeKey(req.Key) || fieldsMade(req.Key)
 	return l.At(now) && named && req.WhenLost != NoHarm && req.SentAt.IsZero() &&

@@ -9,8 +9,8 @@ import (
 	"indoubt/ledger"
 )
 
-// LookFirst says for how long begins are looked for first, where everything is released in a ledger that was adopted and
-// nobody has said: as long as another side may still answer from its memory.
+// LookFirst sets for how long begins are looked for first, if everything is released, the ledger was adopted and no time
+// was set yet: as long as a downstream remembers keys, a day at least.
 func LookFirst(lift *ledger.Lift, info ledger.Info, kinds []string, remembers func(kind string) time.Duration) {
 	if lift.LookFirst != nil || lift.Scope != "all" || info.Look == nil || !info.Look.Until.IsZero() {
 		return

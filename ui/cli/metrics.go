@@ -22,7 +22,7 @@ import (
 	"indoubt/ui/safe"
 )
 
-// metering writes some metrics. What one writes that fails is left out, and the ledger cannot be asked then.
+// metering writes one part of the page. Where it fails, the part is left out and indoubt_ledger_up is 0.
 type metering func(context.Context, *exposition) error
 
 // serveMetrics answers GET /metrics in the text format of Prometheus, and GET /healthz, until ctx ends. An address
