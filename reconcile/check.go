@@ -73,20 +73,34 @@ func (e *reader) check(ctx context.Context, rec *ledger.Record, c check) (result
 	}
 	*rec = e.seeTrees(ctx, *rec, c.actor)
 	rec.GapSeen = e.gap.seen(*rec)
-	f := e.read(ctx, k, *rec)
+	var s seen
+	if key, may := e.mayShare(k, *rec, pol.Digest()); may {
+		s = e.seeShared(ctx, k, rec, pol.Digest(), key, c.eager)
+	} else {
+		s = e.judged(ctx, k, rec, pol.Digest(), e.read(ctx, k, *rec), c.eager)
+	}
 	if ctx.Err() != nil {
 		return ReadResult{Operation: rec.Operation}, ctx.Err()
 	}
-	return e.conclude(ctx, k, rec, pol.Digest(), &f, c)
+	return e.conclude(ctx, k, rec, pol.Digest(), s, c)
 }
 
-// conclude judges what a read showed. In one transaction it records the read and
-// schedules the next.
-func (e *reader) conclude(ctx context.Context, k *policy.Kind, rec *ledger.Record, digest string, f *findings,
-	c check) (ReadResult, error) {
-	p := e.proof(ctx, k, rec, digest, f, c.eager)
-	j := verdict.Judge(k.Read.Identity(), f.Findings, p)
-	effects := f.Effects
+// seen is what a read showed, and what follows from it.
+type seen struct {
+	findings
+	proof     verdict.Proof
+	judgement verdict.Judgement
+}
+
+// judged judges what a read showed.
+func (e *reader) judged(ctx context.Context, k *policy.Kind, rec *ledger.Record, digest string, f findings, eager bool) seen {
+	p := e.proof(ctx, k, rec, digest, &f, eager)
+	return seen{f, p, verdict.Judge(k.Read.Identity(), f.Findings, p)}
+}
+
+// conclude records a read, and schedules the next in the same transaction.
+func (e *reader) conclude(ctx context.Context, k *policy.Kind, rec *ledger.Record, digest string, f seen, c check) (ReadResult, error) {
+	p, j, effects := f.proof, f.judgement, f.Effects
 	if j.Verdict.Tells() { // an effect that may be another's gives no receipt
 		effects = f.Sure()
 	}

@@ -46,6 +46,7 @@ type reader struct {
 	downs    downstreams // the limits of each downstream
 	controls controls    // what controls and siblings showed
 	gap      gap         // what the ledger may have lost
+	lists    lists       // where that is looked for
 	lead     lead        // who works on this ledger
 	reads    counting    // for metrics
 	sends    counting

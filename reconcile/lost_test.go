@@ -3,9 +3,11 @@ package reconcile
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -86,6 +88,62 @@ func TestI13_AnAdoptedLedgerIsNotCheckedWithoutItsPolicy(t *testing.T) {
 	w.engine.lead.checked = time.Time{}
 	need.Get(w.engine.Once(w.ctx, nil))(t)
 	need.Equal(t, w.get(o.ID).Operation.State, ledger.Committed)
+}
+
+// I13: what a ledger may have lost is looked for in one list, which is read once none of it can land any more.
+func TestI13_OneListAnswersEveryBegin(t *testing.T) {
+	w := newWorldInFile(t, payPolicy)
+	w.known("pay") // a sibling that it shows; with the next one the ledger ends
+	w.known("pay")
+	to := filepath.Join(t.TempDir(), "copy.db")
+	need.Get(need.Get(open.At(w.path))(t).Backup(w.ctx, w.store, to, 0))(t)
+	options := open.Options{Clock: w.now, Steady: w.steady}
+	need.OK(t, need.Get(open.At(to))(t).Adopt(w.ctx, options))
+	w.store = need.Get(open.Open(w.ctx, to, options))(t)
+	t.Cleanup(func() { w.store.Close() })
+	w.policy(w.inForce().Text())
+	need.OK(t, w.store.LiftHold(w.ctx, ledger.Lift{Scope: "all", Actor: maya, Reason: "looked", LookFirst: new(24 * time.Hour)}))
+	w.engine = w.newEngine(Options{})
+	mask := ledger.Mask(need.Get(w.store.DigestKey(w.ctx))(t))
+
+	looks := func(n int) ledger.Operation {
+		req := ledger.BeginRequest{ChangeID: ledger.NewID(), OperationID: ledger.NewID(), AttemptID: ledger.NewID(), Kind: "pay",
+			Key: fmt.Sprint("lost-", n), Input: []byte(`{"amount":420}`), Request: w.recorded("pay", `{"amount":420}`), Sender: "pipeline",
+			TokenSent: true, WhenLost: ledger.CheckLooks, Deadline: time.Minute, Actor: pipeline}
+		if n%2 == 0 {
+			w.side.apply(charge{Ref: mask.Token("pay", "", req.Key, 0), Amount: 420})
+		}
+		res := need.Get(ledger.Begin(w.ctx, w.store, req))(t)
+		need.Must(t, res.Forgotten, "%+v", res)
+		return res.Operation
+	}
+	w.pass(65 * time.Second) // what may be lost is over
+	early := looks(1)
+	w.read(early.ID)
+	need.Equal(t, w.get(early.ID).Operation.State, ledger.Uncertain, "looked for while it can still land")
+	w.pass(10 * time.Minute)
+	var lost []ledger.Operation
+	for n := range 20 {
+		lost = append(lost, looks(10+n))
+	}
+	before := w.side.asked()
+	var all sync.WaitGroup
+	for _, o := range lost {
+		all.Go(func() { w.read(o.ID) })
+	}
+	all.Wait()
+	for i, o := range lost {
+		want := ledger.Failed // it is begun
+		if i%2 == 0 {
+			want = ledger.Committed
+		}
+		rec := w.get(o.ID)
+		need.That(t, rec.Operation.State == want, "%d is %s: %+v", i, rec.Operation.State, rec.Reads)
+	}
+	late := looks(101)
+	w.read(late.ID)
+	need.Equal(t, w.get(late.ID).Operation.State, ledger.Failed, "the list was read before")
+	need.That(t, w.side.asked()-before == 1, "it was asked %d times", w.side.asked()-before)
 }
 
 // broken is a connection to the ledger that breaks while a change is asked for.

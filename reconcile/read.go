@@ -35,14 +35,28 @@ type findings struct {
 	notThere bool              // the last answer said that there is no such thing
 }
 
+// asking makes one request of a check; begun is called when its wait is over.
+type asking func(ctx context.Context, k *policy.Kind, req transport.Request, begun func()) (ledger.Answer, error)
+
+// ask asks the downstream, within its limits.
+func (e *reader) ask(ctx context.Context, k *policy.Kind, req transport.Request, begun func()) (ledger.Answer, error) {
+	d := e.downs.of(k)
+	return d.query(ctx, begun, func(ctx context.Context) ledger.Answer { return e.over.Read(ctx, d.http, k, req) })
+}
+
 // read requests the pages of one read, to the end or the limit.
 func (e *reader) read(ctx context.Context, k *policy.Kind, rec ledger.Record) findings {
+	return e.readBy(ctx, k, rec, e.ask)
+}
+
+// readBy is read by other means of asking.
+func (e *reader) readBy(ctx context.Context, k *policy.Kind, rec ledger.Record, ask asking) findings {
 	var f findings
 	f.Began, f.from = e.now(), e.moment()
 	begun := sync.OnceFunc(func() { f.Began, f.from = e.now(), e.moment() }) // when its wait is over
 	var cursor any
 	for more := true; more; more = cursor != nil {
-		found, stop := e.page(ctx, k, rec, cursor, begun, &f)
+		found, stop := e.page(ctx, k, rec, cursor, begun, ask, &f)
 		if stop {
 			break
 		}
@@ -61,7 +75,8 @@ func (e *reader) read(ctx context.Context, k *policy.Kind, rec ledger.Record) fi
 }
 
 // page requests one page and judges it. stop ends the read: f.Trouble says why.
-func (e *reader) page(ctx context.Context, k *policy.Kind, rec ledger.Record, cursor any, begun func(), f *findings) (found verdict.Found, stop bool) {
+func (e *reader) page(ctx context.Context, k *policy.Kind, rec ledger.Record, cursor any, begun func(), ask asking,
+	f *findings) (found verdict.Found, stop bool) {
 	trouble := func(format string, args ...any) (verdict.Found, bool) {
 		f.Trouble = clip(f.evidence.clean.text(fmt.Sprintf(format, args...)), maxReason) // the other side may have written some of it
 		return verdict.Found{}, true
@@ -76,9 +91,7 @@ func (e *reader) page(ctx context.Context, k *policy.Kind, rec ledger.Record, cu
 		}
 		return trouble("no check is possible: %s", err)
 	}
-	answer, err := e.downs.of(k).query(ctx, begun, func(ctx context.Context) ledger.Answer {
-		return e.over.Read(ctx, e.downs.of(k).http, k, req)
-	})
+	answer, err := ask(ctx, k, req, begun)
 	if err != nil {
 		var later *waitError
 		if errors.As(err, &later) {

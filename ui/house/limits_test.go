@@ -62,7 +62,7 @@ var long = map[string]int{
 	"ledger/sqlite":           10,
 	"ledger/wire/curl":        12,
 	"ledger/wire/mcpwire":     3,
-	"reconcile":               10,
+	"reconcile":               9,
 	"reconcile/drill":         6,
 	"ui/cli":                  114,
 	"ui/clients":              1,
