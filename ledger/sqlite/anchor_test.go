@@ -216,6 +216,32 @@ func TestI1_ARemovedLogLosesNothing(t *testing.T) {
 	}
 }
 
+// Who reads a file that was put back under it is told that, and as it ends it makes no mixture of two states.
+func TestI1_AFileThatWasPutBackStaysAsItIs(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("what is open cannot be removed, or it is refused until the processes end")
+	}
+	for _, sides := range [][]string{{"-wal", "-shm"}, {}} {
+		path := filepath.Join(t.TempDir(), "ledger.db")
+		s := need.Get(Create(ctx, path, Options{}))(t)
+		begin(t, s)
+		need.Get(s.Backup(ctx, path+".older", 0))(t)
+		for range 200 {
+			begin(t, s)
+		}
+		older := need.Get(os.ReadFile(path + ".older"))(t)
+		need.OK(t, os.WriteFile(path, older, 0o600))
+		for _, side := range sides {
+			need.OK(t, os.Remove(path+side))
+		}
+		_, err := s.Page(ctx, ledger.Query{Tab: ledger.TabAll, Now: s.now(), Limit: 50})
+		need.That(t, err == nil || strings.Contains(err.Error(), "had its log") || strings.Contains(err.Error(), "older state"), "%v", err)
+		_ = s.Close()
+		need.That(t, bytes.Equal(older, need.Get(os.ReadFile(path))(t)), "with %v removed it is changed by who ends", sides)
+	}
+}
+
 // A file with two names has two logs, and each side overwrites the other.
 func TestI1_AFileWithTwoNamesTakesNoWrites(t *testing.T) {
 	t.Parallel()

@@ -2,8 +2,6 @@ package sqlite
 
 import (
 	"encoding/binary"
-	"errors"
-	"io/fs"
 	"os"
 	"sync"
 )
@@ -92,11 +90,21 @@ func (s *handle) letGo() {
 // behind refuses a file that is older than the log beside it. The log is read first: both
 // go up meanwhile.
 func (s *handle) behind() error {
-	log, err := firstCounter(s.path + "-wal")
-	if err != nil || log == 0 {
+	log, err := os.Open(s.path + "-wal")
+	if err != nil {
 		return nil //nolint:nilerr // SQLite says what is wrong with it
 	}
-	if has, err := s.changeCounter(); err == nil && has < log-1 {
+	defer log.Close()
+	return s.behindLog(log)
+}
+
+// behindLog is behind for a log that may not be beside the file any more.
+func (s *handle) behindLog(log *os.File) error {
+	first, err := firstCounter(log)
+	if err != nil || first == 0 {
+		return nil //nolint:nilerr // SQLite says what is wrong with it
+	}
+	if has, err := s.changeCounter(); err == nil && has < first-1 {
 		return &DamagedError{s.path, "it is an older state than its log is of (a backup was put under the -wal of a newer one)"}
 	}
 	return nil
@@ -104,15 +112,7 @@ func (s *handle) behind() error {
 
 // firstCounter is the number of the first page 1 in a log, 0 where there is none
 // (https://sqlite.org/fileformat.html#walformat).
-func firstCounter(log string) (uint32, error) {
-	f, err := os.Open(log)
-	if errors.Is(err, fs.ErrNotExist) {
-		return 0, nil
-	}
-	if err != nil {
-		return 0, err
-	}
-	defer f.Close()
+func firstCounter(f *os.File) (uint32, error) {
 	var header [32]byte
 	if _, err := f.ReadAt(header[:], 0); err != nil {
 		return 0, err

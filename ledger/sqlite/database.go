@@ -20,7 +20,7 @@ var _ store.Database = database{}
 func (s database) View(ctx context.Context, read func(store.Tx) error) error {
 	if s.writer != nil && s.unread() {
 		if lent, err := s.writer.lend(read); lent {
-			return translate(s.path, err)
+			return s.translate(err)
 		}
 	}
 	return s.look(ctx, read)

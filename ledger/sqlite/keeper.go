@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -116,10 +117,10 @@ func (s *handle) touched(was, now files) error {
 }
 
 // leave closes what is open. What is only in a log that was removed goes into the ledger then,
-// unless others have gone on without it. A log that is not to count any more, or that was cut, is
-// left as it is: parts of it in the file would make a mixture of two states.
+// unless others have gone on without it, or an older state was put in its place. A log that is not to count any more, or
+// that was cut, is left as it is: parts of it in the file would make a mixture of two states.
 func (s *handle) leave() error {
-	wrong := s.anchored()
+	wrong := cmp.Or(s.anchored(), s.behind())
 	switch {
 	case wrong == nil:
 		return s.disconnect()
@@ -131,7 +132,8 @@ func (s *handle) leave() error {
 	was, open := s.files, s.read.by != ""
 	s.mu.Unlock()
 	if err == nil && open && was.replaced(s.path, now) == nil && !was.sameLog(now) {
-		if alone, err := s.alone(); err != nil || !alone || now.wal.size > 0 || s.logWhole() != nil {
+		if alone, err := s.alone(); err != nil || !alone || now.wal.size > 0 || s.logWhole() != nil ||
+			s.log != nil && s.behindLog(s.log.log) != nil {
 			return s.abandon()
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"indoubt/ledger"
@@ -141,6 +142,16 @@ func (s *handle) look(ctx context.Context, read func(store.Tx) error) error {
 		err = read(r)
 		_, end := r.conn.Exec(context.Background(), `ROLLBACK`)
 		spoilt = end != nil
+	}
+	return s.translate(err)
+}
+
+// translate is what is wrong with the files, where reading shows that something is, or else what the driver says.
+func (s *handle) translate(err error) error {
+	if slices.Contains([]int{codeNotADB, codeCorrupt, codeIO}, code(err)&0xff) {
+		if why := cmp.Or(s.anchored(), s.behind()); why != nil {
+			return why
+		}
 	}
 	return translate(s.path, err)
 }
