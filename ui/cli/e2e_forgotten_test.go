@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -211,9 +212,8 @@ func whatIsForgottenHasOneEffect(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, the proxy lives on: %t", way, lives), func(t *testing.T) { forgottenByAServer(t, way, put, lives) })
 		}
 	}
-	for way, back := range map[string]func(t *testing.T, copied, ledger string){"copied back": copiedBack, "rolled back": rolledBack} {
-		t.Run("a file is "+way, func(t *testing.T) { forgottenByAFile(t, back) })
-	}
+	t.Run("a file is copied back while a console sleeps", func(t *testing.T) { forgottenByAFile(t, copiedBack, true) })
+	t.Run("a file is rolled back under a console", func(t *testing.T) { forgottenByAFile(t, rolledBack, false) })
 }
 
 func newForgetting(t *testing.T, p *page, as func() string) forgetting {
@@ -261,7 +261,7 @@ func rolledBack(t *testing.T, copied, ledger string) {
 	need.OK(t, os.WriteFile(ledger, need.Get(os.ReadFile(copied))(t), 0o600))
 }
 
-func forgottenByAFile(t *testing.T, back func(t *testing.T, copied, ledger string)) {
+func forgottenByAFile(t *testing.T, back func(t *testing.T, copied, ledger string), sleeps bool) {
 	p := newPage(t)
 	ledger := filepath.Join(p.dir, "ledger.db")
 	f := newForgetting(t, p, func() string { return "export INDOUBT_LEDGER=" + ledger + "\n" })
@@ -273,15 +273,28 @@ func forgottenByAFile(t *testing.T, back func(t *testing.T, copied, ledger strin
 	says("made", "indoubt init")
 	url, kill := f.proxy()
 	f.remembers(url)
+	cmd := exec.Command("sh", "-ec", f.as()+"exec indoubt") // a console of before
+	cmd.Dir, cmd.Env = f.dir, f.env()
+	console := handAt(t, 120, 24, cmd)
+	console.sees("4 Settled 3")
+	if sleeps { // and wakes up when all is over
+		need.OK(t, cmd.Process.Signal(syscall.SIGSTOP))
+	}
 	says("", "indoubt backup copy.db")
 	f.loses(url)
 	kill()
 	back(t, filepath.Join(p.dir, "copy.db"), ledger)
 	_ = errors.Join(os.Remove(ledger+"-wal"), os.Remove(ledger+"-shm"))
-	says("", "indoubt adopt --yes")
+	says("is in force as number 2", "indoubt adopt --yes --policy policy.yaml") // the console had put one in force
 	url, _ = f.proxy()
 	status, body := f.pay(url, "lost-1")
 	need.That(t, status == http.StatusServiceUnavailable, "before anyone has looked: %d %s", status, body)
 	says("looked for first: pay", "indoubt release --all --reason 'they say nothing is missing'")
+	need.OK(t, cmd.Process.Signal(syscall.SIGCONT))
 	f.goesOn(url)
+	if sleeps {
+		console.sees("looked for first")
+	} else { // what it has open is not the ledger any more
+		console.sees("STALE")
+	}
 }

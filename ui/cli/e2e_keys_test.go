@@ -43,12 +43,19 @@ func atTheDemo(t *testing.T, w, h int) *hand {
 func (s *site) hand(w, h int, args ...string) *hand {
 	s.Helper()
 	cmd := exec.Command(program, args...)
-	cmd.Env, cmd.Dir = append(s.env, "TERM=xterm-256color"), s.dir
-	tty := need.Get(pty.StartWithSize(cmd, &pty.Winsize{Rows: uint16(h), Cols: uint16(w)}))(s)
-	p := &hand{T: s.T, em: vt.NewSafeEmulator(w, h), tty: tty}
+	cmd.Env, cmd.Dir = s.env, s.dir
+	return handAt(s.T, w, h, cmd)
+}
+
+// handAt is a person before a program that is not started yet.
+func handAt(t *testing.T, w, h int, cmd *exec.Cmd) *hand {
+	t.Helper()
+	cmd.Env = append(cmd.Env, "TERM=xterm-256color")
+	tty := need.Get(pty.StartWithSize(cmd, &pty.Winsize{Rows: uint16(h), Cols: uint16(w)}))(t)
+	p := &hand{T: t, em: vt.NewSafeEmulator(w, h), tty: tty}
 	go io.Copy(p.em, tty)
 	go io.Copy(tty, p.em) // what a terminal answers
-	s.Cleanup(func() {
+	t.Cleanup(func() {
 		cmd.Process.Kill()
 		cmd.Wait()
 		tty.Close()
