@@ -156,12 +156,12 @@ func (g AllowRequest) basisHolds(rec *Record) error {
 	}
 	switch g.Basis {
 	case BasisProof:
-		if o.State != Failed || !allProven(o, rec.Attempts) || o.PersonOnly || rec.ProofLost() {
+		if o.State != Failed || !allProven(o, rec.Attempts) || o.PersonOnly || rec.ProofLost(NotThere) {
 			return g.no("refused", "it is not proven that it did not land", "take the risk as a person, or wait for a check")
 		}
 	case BasisNotSeen:
 		_, unseen := Unseen(rec.Reads, len(rec.Attempts))
-		if !unseen || o.State != Uncertain || o.PersonOnly || o.Conflict != NoConflict || rec.ProofLost() {
+		if !unseen || o.State != Uncertain || o.PersonOnly || o.Conflict != NoConflict || rec.ProofLost(NotSeen) {
 			return g.no("refused", "no check that sees others says that it does not see this one",
 				"take the risk as a person, or wait for a check")
 		}

@@ -46,13 +46,21 @@ func (l *Look) Covers(req BeginRequest, now time.Time) bool {
 		!slices.ContainsFunc(l.Kinds, func(of string) bool { return KindMatches(of, req.Kind) })
 }
 
-// refuses is the answer to a begin that no check can look for; else ok is false.
+// refuses is the answer to a begin that no check can look for; else ok is false. What is looked for is the token that
+// is made of the key: with one that its caller makes, it may have been sent with another.
 func (l *Look) refuses(o Operation, req BeginRequest) (res BeginResult, ok bool) {
-	if req.WhenLost == CheckLooks && req.TokenSent && o.Token != "" && o.Token != req.StandIn {
+	cannot := "no check of kind " + req.Kind + " can tell"
+	switch {
+	case req.WhenLost != CheckLooks:
+	case req.Token != "":
+		cannot = "it brings a token of its own, which may have been another one then"
+	case !req.TokenSent || o.Token == "" || o.Token == req.StandIn:
+		cannot = "its token is not in what is sent, so no check can tell"
+	default:
 		return res, false
 	}
-	why := fmt.Sprintf("held since the ledger was adopted: it may have been sent before, and no check of kind %s can tell. "+
-		"Once a person has looked: %s", req.Kind, ReleaseUnlooked(req.Kind))
+	why := fmt.Sprintf("held since the ledger was adopted: it may have been sent before, and %s. "+
+		"Once a person has looked for all of its kind: %s", cannot, ReleaseUnlooked(req.Kind))
 	return BeginResult{Answer: AnswerHeld, Operation: o, Why: why, Until: l.Until}, true
 }
 

@@ -104,18 +104,19 @@ func (r *Record) LostEnd(deadline time.Duration) time.Time {
 		return time.Time{}
 	}
 	for _, a := range r.Attempts {
+		took := a.DeadlineAt.Sub(a.StartedAt)
 		if a.Sender == SenderForgotten { // it is the one that may be lost
-			continue
+			took = a.DeadlineAt.Sub(r.Gap)
 		}
-		deadline = max(deadline, a.DeadlineAt.Sub(a.StartedAt))
+		deadline = max(deadline, took)
 	}
 	return r.Gap.Add(deadline)
 }
 
-// ProofLost reports whether an attempt may have come after what proves absence.
-func (r *Record) ProofLost() bool {
+// ProofLost reports whether an attempt may have come after the check that says this of it.
+func (r *Record) ProofLost(says Verdict) bool {
 	return !r.LostEnd(0).IsZero() && !slices.ContainsFunc(r.Reads, func(read Read) bool {
-		return read.Verdict == NotThere && read.BeganAt.After(r.LostEnd(0))
+		return read.Verdict == says && read.BeganAt.After(r.LostEnd(0))
 	})
 }
 

@@ -1,6 +1,8 @@
 package policy
 
 import (
+	"reflect"
+	"slices"
 	"strings"
 
 	"indoubt/ledger"
@@ -124,4 +126,28 @@ func nested(data any) bool {
 		return true
 	}
 	return false
+}
+
+// Renamed are the kinds whose requests this policy does not name as another one does, where either tells that a second
+// send would do harm: their kind, key, token or caller may be another one, or they may be sent for longer than it says.
+func (p *Policy) Renamed(was *Policy, harmless func(*Kind) bool) (names []string) {
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(append(p.Kinds(), was.Kinds()...)))) {
+		from, to := was.Kind(name), p.Kind(name)
+		if !(harmless(from) && harmless(to)) && !(from.Known && to.Known && to.namesAs(from)) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func (k *Kind) namesAs(was *Kind) bool {
+	caller := func(k *Kind) transport.Downstream {
+		if k.Downstream == nil {
+			return transport.Downstream{}
+		}
+		return transport.Downstream{Name: k.Downstream.Name, KeyHeader: k.Downstream.KeyHeader, Callers: k.Downstream.Callers,
+			SameAccount: k.Downstream.SameAccount}
+	}
+	return reflect.DeepEqual([]any{k.Key.From, k.Match, k.Input, k.Token, caller(k)},
+		[]any{was.Key.From, was.Match, was.Input, was.Token, caller(was)}) && k.Deadline >= was.Deadline
 }

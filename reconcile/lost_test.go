@@ -90,9 +90,9 @@ func TestI13_AnAdoptedLedgerIsNotCheckedWithoutItsPolicy(t *testing.T) {
 	need.Equal(t, w.get(o.ID).Operation.State, ledger.Committed)
 }
 
-// I13: what a ledger may have lost is looked for in one list, which is read once none of it can land any more.
-func TestI13_OneListAnswersEveryBegin(t *testing.T) {
-	w := newWorldInFile(t, payPolicy)
+// adopted is a world whose ledger was put back, adopted and released, with two operations that it still has.
+func adopted(t *testing.T, text string) *world {
+	w := newWorldInFile(t, text)
 	w.known("pay") // a sibling that it shows; with the next one the ledger ends
 	w.known("pay")
 	to := filepath.Join(t.TempDir(), "copy.db")
@@ -104,27 +104,50 @@ func TestI13_OneListAnswersEveryBegin(t *testing.T) {
 	w.policy(w.inForce().Text())
 	need.OK(t, w.store.LiftHold(w.ctx, ledger.Lift{Scope: "all", Actor: maya, Reason: "looked", LookFirst: new(24 * time.Hour)}))
 	w.engine = w.newEngine(Options{})
-	mask := ledger.Mask(need.Get(w.store.DigestKey(w.ctx))(t))
+	return w
+}
 
-	looks := func(n int) ledger.Operation {
-		req := ledger.BeginRequest{ChangeID: ledger.NewID(), OperationID: ledger.NewID(), AttemptID: ledger.NewID(), Kind: "pay",
-			Key: fmt.Sprint("lost-", n), Input: []byte(`{"amount":420}`), Request: w.recorded("pay", `{"amount":420}`), Sender: "pipeline",
-			TokenSent: true, WhenLost: ledger.CheckLooks, Deadline: time.Minute, Actor: pipeline}
-		if n%2 == 0 {
-			w.side.apply(charge{Ref: mask.Token("pay", "", req.Key, 0), Amount: 420})
-		}
-		res := need.Get(ledger.Begin(w.ctx, w.store, req))(t)
-		need.Must(t, res.Forgotten, "%+v", res)
-		return res.Operation
+// lost begins what the ledger does not know; an even one had landed.
+func (w *world) lost(n int) ledger.Operation {
+	w.Helper()
+	req := ledger.BeginRequest{ChangeID: ledger.NewID(), OperationID: ledger.NewID(), AttemptID: ledger.NewID(), Kind: "pay",
+		Key: fmt.Sprint("lost-", n), Input: []byte(`{"amount":420}`), Request: w.recorded("pay", `{"amount":420}`), Sender: "pipeline",
+		TokenSent: true, WhenLost: ledger.CheckLooks, Deadline: time.Minute, Actor: pipeline}
+	if n%2 == 0 {
+		mask := ledger.Mask(need.Get(w.store.DigestKey(w.ctx))(w))
+		w.side.apply(charge{Ref: mask.Token("pay", "", req.Key, 0), Amount: 420})
 	}
+	res := need.Get(ledger.Begin(w.ctx, w.store, req))(w)
+	need.Must(w, res.Forgotten, "%+v", res)
+	return res.Operation
+}
+
+// I13: where a check cannot prove that it is not there, it says that it is not seen, and a person sends it by that.
+func TestI13_WhatIsNotSeenIsSentByOneWord(t *testing.T) {
+	w := adopted(t, strings.Replace(payPolicy, "      consistent: true\n", "", 1))
+	w.pass(65 * time.Second)
+	o := w.lost(1)
+	early := w.read(o.ID)
+	w.pass(10 * time.Minute)
+	res := w.read(o.ID)
+	need.That(t, res.Read.Verdict == ledger.NotSeen && early.Read.Verdict == ledger.CannotTell, "%s: %s", res.Read.Verdict, res.Read.Reason)
+	plan := need.Get(w.engine.Plan(w.ctx, o.ID))(t)
+	need.Equal(t, plan.Basis, ledger.BasisNotSeen)
+	sent := need.Get(w.retry(RetryRequest{ID: o.ID, Version: res.Operation.Version, Basis: plan.Basis}))(t)
+	need.That(t, sent.Did == DidSend && w.side.posted() == 1, "%+v", sent)
+}
+
+// I13: what a ledger may have lost is looked for in one list, which is read once none of it can land any more.
+func TestI13_OneListAnswersEveryBegin(t *testing.T) {
+	w := adopted(t, payPolicy)
 	w.pass(65 * time.Second) // what may be lost is over
-	early := looks(1)
+	early := w.lost(1)
 	w.read(early.ID)
 	need.Equal(t, w.get(early.ID).Operation.State, ledger.Uncertain, "looked for while it can still land")
 	w.pass(10 * time.Minute)
 	var lost []ledger.Operation
 	for n := range 20 {
-		lost = append(lost, looks(10+n))
+		lost = append(lost, w.lost(10+n))
 	}
 	before := w.side.asked()
 	var all sync.WaitGroup
@@ -140,7 +163,7 @@ func TestI13_OneListAnswersEveryBegin(t *testing.T) {
 		rec := w.get(o.ID)
 		need.That(t, rec.Operation.State == want, "%d is %s: %+v", i, rec.Operation.State, rec.Reads)
 	}
-	late := looks(101)
+	late := w.lost(101)
 	w.read(late.ID)
 	need.Equal(t, w.get(late.ID).Operation.State, ledger.Failed, "the list was read before")
 	need.That(t, w.side.asked()-before == 1, "it was asked %d times", w.side.asked()-before)

@@ -67,7 +67,7 @@ func (s siblingSearch) sides(all []ledger.Sibling, own ledger.Sibling) (older, y
 	lost := rec.LostEnd(s.Deadline) // the history may lack an attempt until then
 	for _, b := range all {
 		switch {
-		case b.Failed || b.ID == own.ID || b.Began == 0 || b.Ended == 0:
+		case b.Failed || b.ID == own.ID || b.Began == 0 || b.Ended == 0 || b.EndedAt.IsZero():
 		case b.Ended < own.Began && (!sentBefore || b.EndedAt.Before(rec.Operation.StartedAt)):
 			older = append(older, b)
 		case (b.Began > own.Ended || forgotten) && b.BornAt.After(lost):

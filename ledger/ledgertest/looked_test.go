@@ -49,7 +49,7 @@ func TestI13_WhatMayBeForgottenIsLookedForFirst(t *testing.T) {
 	mask := ledger.Mask(need.Get(d.s.DigestKey(ctx))(t))
 	need.Equal(t, rec.Operation.Token, mask.Token("card.charge", "", "lost", 0))
 	need.That(t, len(rec.Attempts) == 1 && a.Sender == ledger.SenderForgotten && a.StartedAt.Equal(end) && rec.Operation.TokenSent, "%+v", a)
-	need.That(t, rec.LostEnd(0).Equal(rec.Gap) && a.Unheard() == 0, "lost until %s, adopted at %s", rec.LostEnd(0), rec.Gap)
+	need.That(t, rec.LostEnd(0).Equal(a.DeadlineAt) && a.DeadlineAt.Equal(rec.Gap.Add(time.Minute)) && a.Unheard() == 0, "lost until %s, adopted at %s", rec.LostEnd(0), rec.Gap)
 	_, err := ledger.Settle(ctx, d.s, ledger.SettleRequest{ChangeID: d.id("change"), AttemptID: lost.AttemptID,
 		Outcome: ledger.OutcomeCommitted, Actor: billing})
 	need.That(t, errors.Is(err, ledger.ErrNotFound), "its caller has an attempt: %v", err)
@@ -96,6 +96,7 @@ func TestI13_WhatMayBeForgottenIsLookedForFirst(t *testing.T) {
 		"no check":                     func(r *ledger.BeginRequest) { r.WhenLost = ledger.PersonLooks },
 		"its token is not sent":        func(r *ledger.BeginRequest) { r.TokenSent = false },
 		"its token is of this request": func(r *ledger.BeginRequest) { r.Token = r.StandIn },
+		"its caller makes its tokens":  func(r *ledger.BeginRequest) { r.Token = "theirs" },
 	} {
 		res := d.begin(what, finds, mod)
 		need.That(t, res.Answer == ledger.AnswerHeld && res.Operation.ID == "" &&

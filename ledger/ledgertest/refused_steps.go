@@ -208,6 +208,10 @@ var refusedSteps = []refusedStep{
 	{"it is not", "", []string{"UPDATE hold SET until = 0 WHERE scope = 'look'"}},
 	{"!intent", "may have lost that this was sent", []string{
 		"INSERT INTO intent (id, kind, key, actor) VALUES ('f7', 'mail', 'INV-7', 'cron')"}},
+	{"!intent of a kind like one that a person lets go", "may have lost that this was sent", []string{
+		"INSERT INTO intent (id, kind, key, actor) VALUES ('f7', 'n_te', 'INV-7', 'cron')"}},
+	{"!intent of what is like each", "may have lost that this was sent", []string{
+		"INSERT INTO intent (id, kind, key, actor) VALUES ('f7', '%', 'INV-7', 'cron')"}},
 	{"a kind that a person lets go", "", []string{"INSERT INTO intent (id, kind, key, actor) VALUES ('f7', 'note', 'INV-7', 'cron')"}},
 	{"looked", "", []string{"DELETE FROM hold"}},
 	// A failure is taken back by a person.

@@ -64,7 +64,7 @@ func (s *Store) LiftHold(ctx context.Context, l ledger.Lift) error {
 		}
 		if p, err := policyInForce(tx, ledger.PolicyText{}); err != nil {
 			return err
-		} else if p.Lapsed && l.Scope == "all" { // which is what an adoption holds
+		} else if p.Lapsed && (l.Scope == "all" || l.LookFirst != nil) { // which is what an adoption holds
 			return &ledger.RefusedError{Verb: "release", Why: ledger.Lapsed, Hint: ledger.ApplyAnew}
 		}
 		n, err := tx.Exec(`DELETE FROM hold WHERE scope = ? AND scope <> ?`, string(l.Scope), string(ledger.ScopeLook))

@@ -138,7 +138,7 @@ CREATE VIEW settle (   -- INSERT after the answer; attempt is the operation's id
 - this ledger was moved: indoubt doctor says where
   EXISTS (SELECT 1 FROM {schema}meta WHERE name = 'moved_to')
 - begins are held here: indoubt list says why
-  EXISTS (SELECT 1 FROM {schema}hold h WHERE h.begins = 1 AND (h.scope IN ('all', 'kind:' || NEW.kind) OR {text h.kinds} LIKE '%"' || NEW.kind || '"%') AND (h.until = 0 OR h.until > {now})) AND NEW.machine = 1 AND NEW.started_at >= NEW.changed_at
+  EXISTS (SELECT 1 FROM {schema}hold h WHERE h.begins = 1 AND (h.scope IN ('all', 'kind:' || NEW.kind) OR replace({text h.kinds}, '"' || NEW.kind || '"', '') <> {text h.kinds}) AND (h.until = 0 OR h.until > {now})) AND NEW.machine = 1 AND NEW.started_at >= NEW.changed_at
 - this operation is recorded already: operations are never replaced
   EXISTS (SELECT 1 FROM {schema}op o WHERE o.id = NEW.id)
 - this key is in use by another operation of this kind and scope: look at what became of that one before you send
@@ -238,8 +238,8 @@ where NEW.change_id NOT IN (OLD.change_id, '')
 @instead intent
 - checks and clock are names of indoubt itself: sign with another one
   lower(trim(coalesce(NEW.actor, ''))) IN ('checks', 'clock')
-- this ledger was adopted, and may have lost that this was sent: begin it by the program, which looks for it first
-  EXISTS (SELECT 1 FROM {schema}hold h WHERE h.scope = 'look' AND (h.until = 0 OR h.until > {now}) AND {text h.kinds} NOT LIKE '%"' || NEW.kind || '"%')
+- this ledger was adopted, and may have lost that this was sent: look at the other side, then release KIND --look-first 0
+  EXISTS (SELECT 1 FROM {schema}hold h WHERE h.scope = 'look' AND (h.until = 0 OR h.until > {now}) AND replace({text h.kinds}, '"' || NEW.kind || '"', '') = {text h.kinds})
 ! INSERT INTO {schema}op (id, kind, name, n, payload, target, title, token, token_sent, source, actor, deadline_at, reason, facts)
   VALUES (NEW.id, NEW.kind, NEW.key, (SELECT coalesce(max(o.n), -1) + 1 FROM {schema}op o WHERE o.name = NEW.key AND o.scope = '' AND o.kind = NEW.kind), CASE WHEN NEW.input IS NOT NULL THEN {object 'op', {object 'input', NEW.input}} END, coalesce(NEW.target, ''), coalesce(NEW.title, ''),
           coalesce(NEW.token, ''), CASE WHEN coalesce(NEW.token, '') = '' THEN 0 ELSE 1 END, coalesce(NEW.source, {who NEW.actor}), {who NEW.actor}, coalesce(NEW.deadline_at, {now} + 60000), 'attempt 1', {object 'sender', 'sql'})

@@ -186,7 +186,7 @@ func (k Terms) AllowedBasis(rec ledger.Record, now time.Time) (basis ledger.Basi
 	if later := rec.Overtaken(); later != nil {
 		return ledger.BasisRiskAccepted, overtakenReason(later), ledger.Never
 	}
-	if o.StateAt(now) == ledger.Failed && allProven(rec.Attempts) && !o.PersonOnly && !rec.ProofLost() {
+	if o.StateAt(now) == ledger.Failed && allProven(rec.Attempts) && !o.PersonOnly && !rec.ProofLost(ledger.NotThere) {
 		return ledger.BasisProof, "it did not land: " + noEffectBecause(rec), ledger.Never
 	}
 	if until := k.KeySafeUntil(rec); now.Before(until) {
@@ -197,7 +197,7 @@ func (k Terms) AllowedBasis(rec ledger.Record, now time.Time) (basis ledger.Basi
 		return ledger.BasisKeySafe, why, until
 	}
 	r, unseen := ledger.Unseen(rec.Reads, len(rec.Attempts))
-	if unseen && o.StateAt(now) == ledger.Uncertain && !o.PersonOnly && o.Conflict == ledger.NoConflict && !rec.ProofLost() {
+	if unseen && o.StateAt(now) == ledger.Uncertain && !o.PersonOnly && o.Conflict == ledger.NoConflict && !rec.ProofLost(ledger.NotSeen) {
 		return ledger.BasisNotSeen, "not seen: looked at " + r.BeganAt.Local().Format("15:04:05 MST") + ", sees its siblings", ledger.Never
 	}
 	return ledger.BasisRiskAccepted, k.riskBecause(rec, now), ledger.Never
@@ -223,7 +223,7 @@ func noEffectBecause(rec ledger.Record) string {
 func (k Terms) riskBecause(rec ledger.Record, now time.Time) string {
 	until := k.KeySafeUntil(rec)
 	switch {
-	case rec.Operation.StateAt(now) == ledger.Failed && allProven(rec.Attempts) && rec.ProofLost():
+	case rec.Operation.StateAt(now) == ledger.Failed && allProven(rec.Attempts) && rec.ProofLost(ledger.NotThere):
 		at := rec.Gap.Local().Format("Mon 2 Jan 15:04 MST")
 		return "the ledger lost its newest writes on " + at + ", and may have lost an attempt of it"
 	case rec.Operation.StateAt(now) == ledger.Failed && rec.Operation.Actor != "" && !allProven(rec.Attempts):

@@ -255,7 +255,10 @@ func (r *rehearsal) Info(ctx context.Context) (ledger.Info, error) {
 func (r *rehearsal) Change(ctx context.Context, at ledger.Locator, _ string, rule ledger.Rule) (ledger.Applied, error) {
 	rec, err := r.Read(ctx, at)
 	if errors.Is(err, ledger.ErrNotFound) {
-		rec, err = ledger.Record{Now: r.clock()}, nil
+		rec.Now = r.clock() // what holds begins is in it all the same
+		var key []byte
+		key, err = r.DigestKey(ctx)
+		rec.Mask = ledger.Mask(key)
 	}
 	if err != nil {
 		return ledger.Applied{}, err

@@ -166,7 +166,7 @@ func anAdoptionWantsThePolicy(t *testing.T) {
 	b.copied("with.db")
 	b.failing(1, "no_file", "adopt", "--yes", "--policy", filepath.Join(b.dir, "none.yaml"))
 	need.Contains(t, b.want(0, "adopt", "--yes"), "nothing is checked or released before its policy is applied anew: indoubt policy apply --reason")
-	for _, args := range [][]string{{"check"}, {"check", id(1)}, {"release", "--all", "--reason", "looked"}} {
+	for _, args := range [][]string{{"check"}, {"check", id(1)}, {"release", "--all", "--reason", "looked"}, {"release", "stripe.charge", "--look-first", "0", "--reason", "looked"}} {
 		e := b.failing(5, "refused", args...)
 		need.Contains(t, e.Message+" "+e.Hint, "its policy has to be applied anew", "indoubt policy apply")
 	}
@@ -176,10 +176,23 @@ func anAdoptionWantsThePolicy(t *testing.T) {
 	need.Contains(t, b.want(0, "policy", "apply", "--reason", "it is as before"), "is in force as number 2")
 	need.Contains(t, b.want(0, "policy", "apply", "--reason", "again"), "in force already as number 2")
 	b.want(0, "release", "--all", "--look-first", "2h", "--reason", "looked")
+	for _, args := range [][]string{{"stripe.chrage", "--look-first", "0"}, {"stripe.charge", "--look-first", "1h"}, {"--downstream", "stripe", "--look-first", "0"}} {
+		b.failing(2, "usage", append([]string{"release", "--reason", "looked"}, args...)...)
+	}
+	need.Contains(t, b.failing(7, "held", "begin", "--kind", "stripe.charge", "--key", "lost", "--dry-run").Message, "its token is not in what is sent")
 	b.want(6, "check", id(1))
 	text := need.Get(os.ReadFile(b.policy))(t)
-	need.OK(t, os.WriteFile(b.policy, []byte(strings.ReplaceAll(string(text), "stripe.charge:", "stripe.pay:")), 0o600))
-	need.Contains(t, b.failing(5, "refused", "policy", "apply", "--reason", "a rename").Message, "looked for under the names", "stripe.charge")
+	for what, edit := range map[string][2]string{
+		"a kind that was not named": {"stripe.charge:", "stripe.late: { deadline: 1s }\n  stripe.charge:"},
+		"another token":             {"into: metadata.indoubt", "into: metadata.other"},
+		"another match":             {"stripe.charge:", "stripe.charge:\n    match: POST api.stripe.com/v1/charges"},
+		"a rename":                  {"stripe.charge:", "stripe.pay:"},
+	} {
+		need.OK(t, os.WriteFile(b.policy, []byte(strings.Replace(string(text), edit[0], edit[1], 1)), 0o600))
+		e := b.failing(5, "refused", "policy", "apply", "--reason", what)
+		need.Contains(t, e.Message, "as the last policy names it", "stripe.")
+	}
+	need.OK(t, os.WriteFile(b.policy, []byte(strings.Replace(string(text), "stripe.charge:", "stripe.pay:", 1)), 0o600))
 	b.now = b.now.Add(2 * time.Hour)
 	b.want(0, "policy", "apply", "--reason", "a rename")
 	need.OK(t, os.WriteFile(b.policy, text, 0o600))

@@ -206,15 +206,18 @@ func (c holdCommand) standstill(ctx context.Context, s ledger.Store, h ledger.Ho
 }
 
 func (c holdCommand) release(ctx context.Context, scope ledger.HoldScope, flags *decideFlags) error {
-	lift := ledger.Lift{Scope: scope, Reason: flags.reason}
-	if flags.lookFirst != "" {
-		length, err := ledger.ParseDuration(flags.lookFirst)
-		if err != nil || length < 0 {
-			return usage(fmt.Sprintf("--look-first %q is not a duration", flags.lookFirst), "write --look-first 24h, 3d or 0")
-		}
-		lift.LookFirst = &length
+	length, err := lookFirstOf(flags.lookFirst, scope)
+	if err != nil {
+		return err
 	}
-	run, err := c.scoped(ctx, "release", []string{string(scope)}, needs{reason: true, silent: true}, flags, nil)
+	lift := ledger.Lift{Scope: scope, Reason: flags.reason, LookFirst: length}
+	known := func(s ledger.Store, p *policy.Policy) (err error) {
+		if length != nil { // of a slip of the pen the real kind would stay held
+			_, err = c.covered(ctx, s, p, scope)
+		}
+		return err
+	}
+	run, err := c.scoped(ctx, "release", []string{string(scope)}, needs{reason: true, silent: true}, flags, known)
 	if err != nil {
 		return err
 	}
@@ -322,10 +325,10 @@ func (c holdCommand) covered(ctx context.Context, s ledger.Store, p *policy.Poli
 	case slices.Contains(known, kind):
 		return nil, nil
 	case !policy.NamesKind(kind):
-		return nil, usage(fmt.Sprintf("`%s` is not the name of a kind; nothing is held", kind), "a kind is like stripe.charge; hold everything: indoubt hold --all")
+		return nil, usage(fmt.Sprintf("`%s` is not the name of a kind; nothing was changed", kind), "a kind is like stripe.charge; everything is --all")
 	}
-	return nil, usage(fmt.Sprintf("neither the policy nor the ledger knows a kind `%s`; nothing is held%s", kind, meant(kind, known)),
-		"see `indoubt policy show`, or hold everything: indoubt hold --all")
+	return nil, usage(fmt.Sprintf("neither the policy nor the ledger knows a kind `%s`; nothing was changed%s", kind, meant(kind, known)),
+		"see `indoubt policy show`; everything is --all")
 }
 
 // scoped prepares a decision about a scope or an outage, which the first argument

@@ -3,19 +3,37 @@ package cli
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"indoubt/ledger"
 	"indoubt/policy"
 	"indoubt/ui/act"
 )
 
+// lookFirstOf is for how long begins are looked for first after a release of this; nil: nothing is said.
+func lookFirstOf(text string, of ledger.HoldScope) (*time.Duration, error) {
+	if text == "" {
+		return nil, nil
+	}
+	length, err := ledger.ParseDuration(text)
+	switch {
+	case err != nil || length < 0:
+		return nil, usage(fmt.Sprintf("--look-first %q is not a duration", text), "write --look-first 24h, 3d or 0")
+	case of != "all" && (length > 0 || !strings.HasPrefix(string(of), "kind:")):
+		return nil, usage("one kind can be let go without a look, and has no time of its own",
+			"write --all --look-first 24h, or KIND --look-first 0")
+	}
+	return &length, nil
+}
+
 // looksFirst reports whether a release changes what is looked for since an adoption.
 func (c holdCommand) looksFirst(ctx context.Context, run *decisionRun, lift *ledger.Lift) (bool, error) {
 	info, err := run.store.Info(ctx)
 	if err == nil && info.Look == nil && lift.LookFirst != nil {
-		err = usage("--look-first is for a ledger that was adopted, and this one was not", "release it without --look-first")
+		err = usage("--look-first is for a ledger that was adopted, until that is over", "release it without --look-first")
 	}
 	act.LookFirst(lift, info, run.policy.Kinds(), run.policy.RemembersOf)
 	return err == nil && info.Look.After(*lift, c.clock()) != nil, err

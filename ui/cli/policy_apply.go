@@ -149,26 +149,18 @@ func (c policyCommand) force(ctx context.Context, s ledger.Store, last ledger.Po
 		return err
 	}
 	if was, unread := policy.Parse("the one in force", []byte(last.Text)); info.Look != nil && unread == nil {
-		if names := renamed(was, p, info.Look); len(names) > 0 {
-			return &ledger.RefusedError{Verb: "apply", Hint: "apply it when that is over: indoubt doctor says until when",
-				Why: "the ledger was adopted, and what it may have lost is looked for under the names that the last policy gives: " +
-					strings.Join(names, ", ")}
+		names := p.Renamed(was, func(k *policy.Kind) bool {
+			return whenLost(k) == ledger.NoHarm || slices.Contains(info.Look.Kinds, k.Name)
+		})
+		if len(names) > 0 {
+			return &ledger.RefusedError{Verb: "apply", Hint: "apply the last one (indoubt policy show), and this one when that is over: " +
+				"indoubt doctor says until when",
+				Why: "the ledger was adopted, and what it may have lost is looked for as the last policy names it. " +
+					"With another match, key, token, caller or a shorter deadline it is not found: " + strings.Join(names, ", ")}
 		}
 	}
 	return s.ApplyPolicy(ctx, ledger.PolicyText{Number: last.Number + 1, Digest: p.Digest(), Text: p.Text(),
 		Actor: c.actor(), Reason: reason, ChangeID: ledger.NewID()})
-}
-
-// renamed are the kinds that are looked for first, and have another name or another key in a new policy.
-func renamed(was, is *policy.Policy, look *ledger.Look) (names []string) {
-	for _, name := range was.Kinds() {
-		from, to := was.Kind(name), is.Kind(name)
-		same := to.Known && slices.Equal(from.Key.From, to.Key.From)
-		if !same && whenLost(from) != ledger.NoHarm && !slices.Contains(look.Kinds, name) {
-			names = append(names, name)
-		}
-	}
-	return names
 }
 
 // good is the policy file, if it may be put in force: it can be read, holds no secret,

@@ -23,7 +23,7 @@ func TestAWrongCommandLineSaysWhatToWrite(t *testing.T) {
 		{"list --nothing-like-it", 2, "has no option --nothing-like-it\n"},
 		{"run --limt -- true", 102, "indoubt run has no option --limt"},
 		{"begin --kind stripe.* --key 1", 2, "a policy cannot name such a kind"},
-		{"hold mail.welcome --reason r", 2, "neither the policy nor the ledger knows a kind `mail.welcome`; nothing is held"},
+		{"hold mail.welcome --reason r", 2, "neither the policy nor the ledger knows a kind `mail.welcome`; nothing was changed"},
 		{"report --since tomorrow", 2, `--since "tomorrow" is not a time that has passed`},
 		{"help logs", 2, "there is no command `logs`; did you mean `log`?"},
 		{"note " + b.at(1) + " --reason r --idempotency-key=", 2, "--idempotency-key is empty"},
