@@ -90,8 +90,8 @@ func TestI13_AnAdoptedLedgerIsNotCheckedWithoutItsPolicy(t *testing.T) {
 	need.Equal(t, w.get(o.ID).Operation.State, ledger.Committed)
 }
 
-// adopted is a world whose ledger was put back, adopted and released, with two operations that it still has.
-func adopted(t *testing.T, text string) *world {
+// putBack is a world whose ledger was put back, adopted and released, with two operations that it still has.
+func putBack(t *testing.T, text string) *world {
 	w := newWorldInFile(t, text)
 	w.known("pay") // a sibling that it shows; with the next one the ledger ends
 	w.known("pay")
@@ -124,7 +124,7 @@ func (w *world) lost(n int) ledger.Operation {
 
 // I13: where a check cannot prove that it is not there, it says that it is not seen, and a person sends it by that.
 func TestI13_WhatIsNotSeenIsSentByOneWord(t *testing.T) {
-	w := adopted(t, strings.Replace(payPolicy, "      consistent: true\n", "", 1))
+	w := putBack(t, strings.Replace(payPolicy, "      consistent: true\n", "", 1))
 	w.pass(65 * time.Second)
 	o := w.lost(1)
 	early := w.read(o.ID)
@@ -139,7 +139,7 @@ func TestI13_WhatIsNotSeenIsSentByOneWord(t *testing.T) {
 
 // I13: what a ledger may have lost is looked for in one list, which is read once none of it can land any more.
 func TestI13_OneListAnswersEveryBegin(t *testing.T) {
-	w := adopted(t, payPolicy)
+	w := putBack(t, payPolicy)
 	w.pass(65 * time.Second) // what may be lost is over
 	early := w.lost(1)
 	w.read(early.ID)
