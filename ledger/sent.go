@@ -47,7 +47,8 @@ func SettleSent(ctx context.Context, s Changer, sent Sent, req SettleRequest) (A
 	}
 	known, failed := s.Change(ctx, ByName(o.Kind, o.Scope, o.Key), req.ChangeID, func(rec *Record) (Change, error) {
 		req := req
-		if req.AttemptID = sent.forgotten(rec); req.AttemptID == "" {
+		// Where it failed, another one may have landed that was lost with it.
+		if req.AttemptID = sent.forgotten(rec); req.AttemptID == "" || req.Outcome == OutcomeFailed {
 			return Change{}, ErrNotFound
 		}
 		return settle(rec, req)

@@ -90,6 +90,16 @@ func TestI13_WhatMayBeForgottenIsLookedForFirst(t *testing.T) {
 		twice := key != "sent"
 		need.That(t, o.State == ledger.Committed && (o.Conflict == ledger.ConflictTwice) == twice, "%s: %s %s", key, o.State, o.Conflict)
 	}
+	refused, now := d.request("refused"), d.begin("refused", finds)
+	finds(&refused)
+	lostOne := now.Operation
+	lostOne.ID, lostOne.Version = refused.OperationID, 1
+	applied := need.Get(ledger.SettleSent(ctx, d.s, ledger.SentOf(refused, ledger.BeginResult{Answer: ledger.AnswerBegun, Operation: lostOne,
+		Attempt: ledger.Attempt{ID: refused.AttemptID, OperationID: lostOne.ID, N: 1, StartedAt: end, DeadlineAt: end.Add(time.Minute)}}),
+		ledger.SettleRequest{ChangeID: "late refusal", AttemptID: refused.AttemptID, Outcome: ledger.OutcomeFailed, Proof: ledger.Refused,
+			Status: 402, Actor: billing}))(t)
+	need.That(t, applied.After.ID != now.Operation.ID && d.begin("refused", finds).Answer == ledger.AnswerInDoubt,
+		"it was refused once, and another one may have landed: %+v", applied.After)
 	need.Equal(t, d.begin("known", finds).Answer, ledger.AnswerFinished)
 
 	for what, mod := range map[string]func(*ledger.BeginRequest){

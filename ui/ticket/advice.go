@@ -175,6 +175,8 @@ func (c clocks) checks() (out []safe.Text) {
 		out = append(out, safe.Say("proof: from the next check on"))
 	case c.Row.PersonOnly:
 		out = append(out, safe.Say("proof: none, only a person settles it"))
+	case c.Record.LostCommand():
+		out = append(out, safe.Say("proof: none, a command that was lost may still write"))
 	default:
 		out = append(out, safe.Say("proof: impossible, the policy states no times"))
 	}
