@@ -226,12 +226,16 @@ func (c holdCommand) release(ctx context.Context, scope ledger.HoldScope, flags 
 	if err != nil {
 		return err
 	}
-	looks, err := c.looksFirst(ctx, run, &lift)
+	look, err := c.looksFirst(ctx, run, &lift)
 	if err != nil {
 		return err
 	}
+	var lines []string
+	if look != nil {
+		data["look_first"], lines = lookJSON(look), lookedFor(look, run.policy)
+	}
 	others := slices.DeleteFunc(slices.Clone(holds), func(h ledger.Hold) bool { return h.Scope == scope })
-	switch standing := len(others) < len(holds) || looks; {
+	switch standing := len(others) < len(holds) || look != nil; {
 	case run.Record.Done() > 0 || !standing && len(others) == 0:
 		run.carry(ctx)
 		return c.done(effectNoop, data, func(w *safe.Writer) { w.Println(string(scope) + " is not held") })
@@ -240,7 +244,8 @@ func (c holdCommand) release(ctx context.Context, scope ledger.HoldScope, flags 
 		return &failure{Code: "not_found", Message: string(scope) + " is not held; nothing was released", More: held(others),
 			Hint: others[0].Scope.Release()}
 	case flags.dryRun:
-		return c.done(effectWouldUpdate, data, func(w *safe.Writer) { w.Println("would release " + string(scope)) })
+		lines = append([]string{"would release " + string(scope)}, lines...)
+		return c.done(effectWouldUpdate, data, func(w *safe.Writer) { w.Lines(strings.Join(lines, "\n")) })
 	}
 	lift.Actor, lift.ChangeID = run.actor, run.Record.ChangeID(run.Items[0])
 	if err := run.store.LiftHold(ctx, lift); err != nil {
@@ -257,14 +262,7 @@ func (c holdCommand) release(ctx context.Context, scope ledger.HoldScope, flags 
 		return err
 	}
 	data["allowed"] = loose
-	lines := held(others)
-	if looks {
-		said, err := c.lookedFor(ctx, run, data)
-		if err != nil {
-			return err
-		}
-		lines = append(said, lines...)
-	}
+	lines = append(lines, held(others)...)
 	return c.done(effectUpdated, data, func(w *safe.Writer) {
 		w.Println("released " + string(scope))
 		if loose > 0 {

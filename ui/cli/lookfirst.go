@@ -29,24 +29,17 @@ func lookFirstOf(text string, of ledger.HoldScope) (*time.Duration, error) {
 	return &length, nil
 }
 
-// looksFirst reports whether a release changes what is looked for since an adoption.
-func (c holdCommand) looksFirst(ctx context.Context, run *decisionRun, lift *ledger.Lift) (bool, error) {
+// looksFirst is what is looked for first after a release; nil where that changes nothing of it.
+func (c holdCommand) looksFirst(ctx context.Context, run *decisionRun, lift *ledger.Lift) (*ledger.Look, error) {
 	info, err := run.store.Info(ctx)
-	if err == nil && info.Look == nil && lift.LookFirst != nil {
-		err = usage("--look-first is for a ledger that was adopted, until that is over", "release it without --look-first")
-	}
-	act.LookFirst(lift, info, run.policy.Kinds(), run.policy.RemembersOf)
-	return err == nil && info.Look.After(*lift, c.clock()) != nil, err
-}
-
-// lookedFor says what is looked for after a release.
-func (c holdCommand) lookedFor(ctx context.Context, run *decisionRun, data map[string]any) ([]string, error) {
-	info, err := run.store.Info(ctx)
-	if err != nil || info.Look == nil {
+	if err != nil {
 		return nil, err
 	}
-	data["look_first"] = lookJSON(info.Look)
-	return lookedFor(info.Look, run.policy), nil
+	if info.Look == nil && lift.LookFirst != nil {
+		return nil, usage("--look-first is for a ledger that was adopted, until that is over", "release it without --look-first")
+	}
+	act.LookFirst(lift, info, run.policy.Kinds(), run.policy.RemembersOf)
+	return info.Look.After(*lift, c.clock()), nil
 }
 
 // whenLost is what the policy says of a request of a kind that the ledger may have lost.

@@ -288,13 +288,16 @@ func (t Ticket) eventEntry(e ledger.Event) (Entry, bool) {
 	return en, true
 }
 
-// Why is the reason of an event, with a time of the ledger in it as the reader has them.
+// Why is the reason of an event, with what it holds or releases, and with a time of the ledger as the reader has them.
 func Why(e ledger.Event, at func(time.Time) string) string {
-	until := detail(e.Detail, "until")
+	until, why := detail(e.Detail, "until"), e.Reason
 	if t, err := time.Parse(time.RFC3339, until); err == nil {
-		return strings.ReplaceAll(e.Reason, until, at(t))
+		why = strings.ReplaceAll(why, until, at(t))
 	}
-	return e.Reason
+	if scope := detail(e.Detail, "scope"); scope != "" { // of a hold
+		why = scope + ": " + why
+	}
+	return why
 }
 
 // detail reads one member of an event's details.
