@@ -14,6 +14,7 @@ import (
 	"indoubt/ledger"
 	"indoubt/policy"
 	"indoubt/reconcile"
+	"indoubt/ui/cli/base"
 	"indoubt/ui/safe"
 	"indoubt/ui/ticket"
 )
@@ -24,12 +25,12 @@ type adoptFlags struct {
 	at, asyncStandby string
 }
 
-type adoptCommand struct{ *app }
+type adoptCommand struct{ *base.App }
 
-func newAdoptCommand(a *app) *cobra.Command {
+func newAdoptCommand(a *base.App) *cobra.Command {
 	var flags adoptFlags
 	cmd := &cobra.Command{
-		Use: "adopt", GroupID: groupCare,
+		Use: "adopt", GroupID: base.GroupCare,
 		Short: "Make a copied or moved ledger a ledger of its own; go on after a failover",
 		Long: `A ledger remembers its home. A copy, or a file that moved, is only looked at:
 two ledgers that both act would send twice. adopt makes this file the one that
@@ -48,7 +49,7 @@ For a move with nothing lost, hold begins first: "indoubt hold --all --begins" n
 newest event once nothing is in flight. Where that event is in the ledger and no attempt
 began after it, --at adopts it as it is, and only that hold is left to release.`,
 		Example: "  indoubt adopt\n  indoubt adopt --at 019f9c2e-7a31-7cc2-9a0f-4b1d2f6a7c11",
-		Args:    maxArgs(0), ValidArgsFunction: cobra.NoFileCompletions,
+		Args:    base.MaxArgs(0), ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			flags.policy = cmd.Flag("policy").Changed
 			return adoptCommand{a}.run(cmd.Context(), flags)
@@ -63,19 +64,19 @@ began after it, --at adopts it as it is, and only that hold is left to release.`
 }
 
 func (c adoptCommand) run(ctx context.Context, flags adoptFlags) error {
-	if err := c.mayChange("adopt"); err != nil && !flags.dryRun {
+	if err := c.MayChange("adopt"); err != nil && !flags.dryRun {
 		return err
 	}
-	s, err := c.ledgerFor(ctx, toLook)
+	s, err := c.LedgerFor(ctx, base.ToLook)
 	if err != nil {
 		return err
 	}
 	info, infoErr := s.Info(ctx)
-	lost, err := lostSince(ctx, s, c.clock())
+	lost, err := lostSince(ctx, s, c.Clock())
 	if err = cmp.Or(infoErr, err); err != nil {
 		return err
 	}
-	name := short(c.ledgerName())
+	name := base.Short(c.LedgerName())
 	held := []string{lost, "begins are held until you have looked: " + ledger.HoldScope("all").Release()}
 	if flags.at != "" {
 		lost = "Nothing that was sent is missing, if event " + flags.at + " is in it and no attempt began after that"
@@ -89,20 +90,20 @@ func (c adoptCommand) run(ctx context.Context, flags adoptFlags) error {
 	case flags.asyncStandby != "" && !server:
 		return noStandby()
 	case why == "" && flags.asyncStandby != "":
-		return usage(name+" is at home, there is nothing to adopt", "say it of a ledger that goes on: indoubt init --"+asyncStandby)
+		return base.Usage(name+" is at home, there is nothing to adopt", "say it of a ledger that goes on: indoubt init --"+asyncStandby)
 	case why == "":
-		return c.done(effectNoop, ledgerJSON(info), func(w *safe.Writer) { w.Println(name + " is at home, there is nothing to adopt") })
+		return c.Done(base.EffectNoop, ledgerJSON(info), func(w *safe.Writer) { w.Println(name + " is at home, there is nothing to adopt") })
 	case flags.dryRun:
-		return c.done(effectWouldUpdate, ledgerJSON(info), func(w *safe.Writer) {
+		return c.Done(base.EffectWouldUpdate, ledgerJSON(info), func(w *safe.Writer) {
 			w.Println("would adopt " + name + ": " + why + ". " + lost)
 		})
 	case flags.yes:
-	case !c.terminal():
-		return usage("without a terminal, adopt needs --yes", "first look: "+ask+" "+lost)
+	case !c.Terminal():
+		return base.Usage("without a terminal, adopt needs --yes", "first look: "+ask+" "+lost)
 	default:
-		c.errOut.Println(name + ": " + why + ". " + lost)
-		if !c.confirmYes(ask) {
-			return &failure{Code: "no_person", Message: "nothing was changed"}
+		c.ErrOut.Println(name + ": " + why + ". " + lost)
+		if !c.ConfirmYes(ask) {
+			return &base.Failure{Code: "no_person", Message: "nothing was changed"}
 		}
 	}
 	wanted := ""
@@ -110,7 +111,7 @@ func (c adoptCommand) run(ctx context.Context, flags adoptFlags) error {
 		return err
 	}
 	held = append(held, wanted)
-	return c.done(effectUpdated, ledgerJSON(info), func(w *safe.Writer) {
+	return c.Done(base.EffectUpdated, ledgerJSON(info), func(w *safe.Writer) {
 		held[0] = name + done + ". " + held[0]
 		for _, line := range slices.DeleteFunc(held, func(line string) bool { return line == "" }) {
 			w.Println(line)
@@ -127,17 +128,17 @@ func (c adoptCommand) adopt(ctx context.Context, flags adoptFlags, reason string
 			return info, "", err
 		}
 	}
-	c.close()
-	at, err := c.place()
+	c.Close()
+	at, err := c.Place()
 	if err != nil {
 		return info, "", err
 	}
-	o := c.ledgerOptions()
+	o := c.LedgerOptions()
 	o.At, o.AsyncStandby = flags.at, flags.asyncStandby
 	if err := at.Adopt(ctx, o); err != nil {
 		return info, "", err
 	}
-	s, err := c.ledgerFor(ctx, toChange.unless(first == nil))
+	s, err := c.LedgerFor(ctx, base.ToChange.Unless(first == nil))
 	if err != nil {
 		return info, "", err
 	}
@@ -147,10 +148,10 @@ func (c adoptCommand) adopt(ctx context.Context, flags adoptFlags, reason string
 		return info, "", err
 	case first != nil && (last.Lapsed || last.Digest != first.Digest()):
 		if err := policyCommand(c).force(ctx, s, last, first, reason); err != nil {
-			c.errOut.Println("adopted " + short(c.ledgerName()) + ", without its policy")
+			c.ErrOut.Println("adopted " + base.Short(c.LedgerName()) + ", without its policy")
 			return info, "", err
 		}
-		wanted = fmt.Sprintf("%s is in force as number %d", short(first.Path()), last.Number+1)
+		wanted = fmt.Sprintf("%s is in force as number %d", base.Short(first.Path()), last.Number+1)
 	case last.Lapsed:
 		wanted = "nothing is checked or released before its policy is applied anew: " + ledger.ApplyAnew
 	case last.Number == 0 && flags.at == "":

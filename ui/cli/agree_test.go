@@ -19,6 +19,7 @@ import (
 	"indoubt/ledger/need"
 	"indoubt/policy"
 	"indoubt/reconcile"
+	"indoubt/ui/cli/base"
 	"indoubt/ui/console"
 	"indoubt/ui/ticket"
 )
@@ -173,9 +174,9 @@ func TestConsoleAndCommandLineAgree(t *testing.T) {
 				Title, State, Key string
 				Lane              ledger.Lane
 				Receipt           *string
-				Cost              costJSON
-				Odds              *oddsJSON
-				Advice            *adviceJSON
+				Cost              base.CostJSON
+				Odds              *base.OddsJSON
+				Advice            *base.AdviceJSON
 			}
 			need.OK(t, json.Unmarshal(b.json(0, "show", id(n)).Data, &o))
 			row, cells := listed[o.Title], shown[o.Title]

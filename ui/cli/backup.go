@@ -9,14 +9,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"indoubt/ledger"
+	"indoubt/ui/cli/base"
 	"indoubt/ui/safe"
 	"indoubt/ui/ticket"
 )
 
-func newBackupCommand(a *app) *cobra.Command {
+func newBackupCommand(a *base.App) *cobra.Command {
 	var keep int
 	cmd := &cobra.Command{
-		Use: "backup TO", GroupID: groupCare,
+		Use: "backup TO", GroupID: base.GroupCare,
 		Short: "Copy the ledger, also while others write",
 		Long: `Copy the ledger as it is now to a new file, with its key beside it, and read it
 back. It ends while others write, and changes no history. A copy is only looked at
@@ -30,10 +31,10 @@ To restore one, move ledger.db, ledger.db-wal, ledger.db-shm and ledger.db.key a
 together, put the copy and its key in their place, and say "indoubt adopt". What is
 sending then goes on, and records what it is told: reconcile/README.md, Restore.`,
 		Example: "  indoubt backup /backup/before-upgrade.db\n  indoubt backup /backup --keep 14",
-		Args:    exactly("the file to copy to"),
+		Args:    base.Exactly("the file to copy to"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("keep") && keep < 1 {
-				return usage(fmt.Sprintf("--keep %d keeps nothing", keep), "how many backups are to stay, as --keep 14")
+				return base.Usage(fmt.Sprintf("--keep %d keeps nothing", keep), "how many backups are to stay, as --keep 14")
 			}
 			return backup(cmd.Context(), a, args[0], keep)
 		},
@@ -42,15 +43,15 @@ sending then goes on, and records what it is told: reconcile/README.md, Restore.
 	return cmd
 }
 
-func backup(ctx context.Context, a *app, to string, keep int) error {
-	s, err := a.ledgerFor(ctx, toChange)
+func backup(ctx context.Context, a *base.App, to string, keep int) error {
+	s, err := a.LedgerFor(ctx, base.ToChange)
 	if err != nil { // who may only look may copy it, and so may anyone what moved
-		s, err = a.ledgerFor(ctx, toLook)
+		s, err = a.LedgerFor(ctx, base.ToLook)
 	}
 	if err != nil {
 		return err
 	}
-	at, err := a.place()
+	at, err := a.Place()
 	if err != nil {
 		return err
 	}
@@ -59,15 +60,15 @@ func backup(ctx context.Context, a *app, to string, keep int) error {
 		return err
 	}
 	if done.Unknown != nil {
-		a.warnf("doctor and metrics do not know of this backup: %s", firstLine(done.Unknown.Error()))
+		a.Warnf("doctor and metrics do not know of this backup: %s", base.FirstLine(done.Unknown.Error()))
 	}
 	if len(done.Left) > 0 {
-		a.warnf("backups of another ledger, or that cannot be read, stay: %s", strings.Join(done.Left, " "))
+		a.Warnf("backups of another ledger, or that cannot be read, stay: %s", strings.Join(done.Left, " "))
 	}
-	return a.done(effectCreated, done, func(w *safe.Writer) {
-		w.Println("copied to " + short(done.Path))
+	return a.Done(base.EffectCreated, done, func(w *safe.Writer) {
+		w.Println("copied to " + base.Short(done.Path))
 		for _, path := range done.Removed {
-			w.Println("removed " + short(path))
+			w.Println("removed " + base.Short(path))
 		}
 	})
 }
@@ -77,7 +78,7 @@ const backupDue = 26 * time.Hour
 
 // backups says how old the newest backup is. A server's are not ours.
 func (x *examination) backups(info ledger.Info) {
-	age := x.a.clock().Sub(info.Unsaved)
+	age := x.a.Clock().Sub(info.Unsaved)
 	switch never := info.Unsaved.Equal(info.CreatedAt); {
 	case info.Unsaved.IsZero() || info.Copied != "" || info.MovedTo != "":
 	case never && age > backupDue:

@@ -20,6 +20,7 @@ import (
 	"indoubt/policy"
 	"indoubt/policy/transport"
 	"indoubt/reconcile"
+	"indoubt/ui/cli/base"
 	"indoubt/ui/safe"
 )
 
@@ -45,23 +46,23 @@ func (w *requestFlags) add(cmd *cobra.Command) {
 }
 
 // request reads the flags. run may leave the input out.
-func (w *requestFlags) request(a *app, needInput bool) (record.Request, error) {
+func (w *requestFlags) request(a *base.App, needInput bool) (record.Request, error) {
 	var out record.Request
 	if strings.TrimSpace(w.kind) == "" {
-		return out, usage("--kind is needed", "it names the sort of operation: --kind stripe.charge")
+		return out, base.Usage("--kind is needed", "it names the sort of operation: --kind stripe.charge")
 	}
 	if !policy.NamesKind(w.kind) {
-		return out, usage(fmt.Sprintf("--kind `%s`: a policy cannot name such a kind", w.kind), "write letters, digits and _ . / : @ - as in stripe.charge")
+		return out, base.Usage(fmt.Sprintf("--kind `%s`: a policy cannot name such a kind", w.kind), "write letters, digits and _ . / : @ - as in stripe.charge")
 	}
 	input, err := w.readInput(a)
 	if err != nil {
 		return out, err
 	}
 	if needInput && input == nil && w.key == "" {
-		return out, usage("--input or --key is needed", `it says what is asked for: --input '{"invoice":"INV-1"}'`)
+		return out, base.Usage("--input or --key is needed", `it says what is asked for: --input '{"invoice":"INV-1"}'`)
 	}
 	out = record.Request{Kind: w.kind, Scope: w.scope, Key: w.key, Session: w.session, Input: input,
-		Source: a.source(w.source), Wait: w.wait, Reconcile: w.reconcile}
+		Source: sourceOf(a, w.source), Wait: w.wait, Reconcile: w.reconcile}
 	if w.dryRun {
 		out.Wait, out.Reconcile = false, false
 	}
@@ -71,14 +72,14 @@ func (w *requestFlags) request(a *app, needInput bool) (record.Request, error) {
 
 const maxInput = 16 << 20
 
-func (w *requestFlags) readInput(a *app) (json.RawMessage, error) {
+func (w *requestFlags) readInput(a *base.App) (json.RawMessage, error) {
 	var text []byte
 	var err error
 	switch {
 	case w.input == "":
 		return nil, nil
 	case w.input == "-":
-		text, err = io.ReadAll(io.LimitReader(a.in, maxInput+1))
+		text, err = io.ReadAll(io.LimitReader(a.In, maxInput+1))
 	case strings.HasPrefix(w.input, "@"):
 		text, err = os.ReadFile(w.input[1:])
 	default:
@@ -86,14 +87,14 @@ func (w *requestFlags) readInput(a *app) (json.RawMessage, error) {
 	}
 	switch {
 	case err != nil:
-		return nil, usage("--input: "+err.Error(), "")
+		return nil, base.Usage("--input: "+err.Error(), "")
 	case len(text) > maxInput:
-		return nil, usage("--input is longer than 16 MiB", "record a reference to it instead")
+		return nil, base.Usage("--input is longer than 16 MiB", "record a reference to it instead")
 	case !json.Valid(text):
-		return nil, usage("--input is not JSON", `write text in double quotes: --input '"text"'`)
+		return nil, base.Usage("--input is not JSON", `write text in double quotes: --input '"text"'`)
 	}
 	if _, err := ledger.Fingerprint(text); err != nil {
-		return nil, usage("--input: "+err.Error(), "mend the JSON, or write what is out of range as text")
+		return nil, base.Usage("--input: "+err.Error(), "mend the JSON, or write what is out of range as text")
 	}
 	return json.RawMessage(strings.TrimSpace(string(text))), nil
 }
@@ -109,7 +110,7 @@ func positive(flag, s string) (time.Duration, error) {
 		if err == nil {
 			wrong = "is not longer than nothing"
 		}
-		return 0, usage(fmt.Sprintf("%s %q %s", flag, s, wrong), "write "+flag+" 90s, 30m or 2h")
+		return 0, base.Usage(fmt.Sprintf("%s %q %s", flag, s, wrong), "write "+flag+" 90s, 30m or 2h")
 	}
 	return d, nil
 }
@@ -118,42 +119,42 @@ func positive(flag, s string) (time.Duration, error) {
 func sendDeadline(flag, s string) (time.Duration, error) {
 	d, err := positive(flag, s)
 	if err == nil && d != 0 && (d < ledger.MinDeadline || d > ledger.MaxDeadline) {
-		err = usage(fmt.Sprintf("%s %s is not between %s and %.0fd", flag, s, ledger.MinDeadline, ledger.MaxDeadline.Hours()/24), "write "+flag+" 90s, 30m or 2h")
+		err = base.Usage(fmt.Sprintf("%s %s is not between %s and %.0fd", flag, s, ledger.MinDeadline, ledger.MaxDeadline.Hours()/24), "write "+flag+" 90s, 30m or 2h")
 	}
 	return d, err
 }
 
-func (a *app) source(flag string) ledger.Source {
-	pipeline, run, _ := strings.Cut(cmp.Or(flag, a.env("INDOUBT_SOURCE")), "@")
+func sourceOf(a *base.App, flag string) ledger.Source {
+	pipeline, run, _ := strings.Cut(cmp.Or(flag, a.Env("INDOUBT_SOURCE")), "@")
 	s := ledger.Source{Pipeline: pipeline, Run: run, PID: os.Getppid()}
 	s.Host, _ = os.Hostname()
 	return s
 }
 
-// recorder opens the ledger for a writer and wires the policy and the reader in.
+// newRecorder opens the ledger for a writer and wires the policy and the reader in.
 // A policy that cannot be read stops it: it may name what must not be stored.
-func (a *app) recorder(ctx context.Context, source ledger.Source, dryRun bool) (*record.Recorder, error) {
-	if err := a.mayChange("record"); err != nil && !dryRun {
+func newRecorder(ctx context.Context, a *base.App, source ledger.Source, dryRun bool) (*record.Recorder, error) {
+	if err := a.MayChange("record"); err != nil && !dryRun {
 		return nil, err
 	}
 	var store ledger.Store
 	var err error
 	if dryRun {
-		if store, err = a.rehearsal(ctx); err == nil {
-			_, err = a.policy()
+		if store, err = rehearse(ctx, a); err == nil {
+			_, err = a.Policy()
 		}
 	} else {
-		store, err = a.rules().ledger(ctx, toCreate)
+		store, err = a.Rules().Ledger(ctx, base.ToCreate)
 	}
 	if err != nil {
 		return nil, err
 	}
-	o := record.Options{Actor: a.machine(source.Pipeline, osUser(), "pipeline"), Source: source, Clock: a.clock,
-		Log: a.tell, Elsewhere: elsewhere(a), Renew: a.rules().look}
+	o := record.Options{Actor: a.Machine(source.Pipeline, base.OSUser(), "pipeline"), Source: source, Clock: a.Clock,
+		Log: a.Tell, Elsewhere: base.Elsewhere(a), Renew: a.Rules().Look}
 	if !dryRun {
-		o.Reader = readNow{a.engine(store, a.rules().inForce, false, nil)}
+		o.Reader = readNow{a.Engine(store, a.Rules().InForce, false, nil)}
 	}
-	return record.New(store, recordingRules(a.rules().numbered), o), nil
+	return record.New(store, recordingRules(a.Rules().Numbered), o), nil
 }
 
 // readNow is the engine's read on demand, as recorders ask for it.
@@ -194,20 +195,20 @@ func recordingRules(inForce func() (*policy.Policy, int64)) record.Rules {
 	})
 }
 
-// rehearsal is the ledger for --dry-run: rules run on what is recorded, and
+// rehearse is the ledger for --dry-run: rules run on what is recorded, and
 // nothing is written. A ledger that does not exist is an empty one.
-func (a *app) rehearsal(ctx context.Context) (ledger.Store, error) {
-	s, err := a.ledgerFor(ctx, toLook)
+func rehearse(ctx context.Context, a *base.App) (ledger.Store, error) {
+	s, err := a.LedgerFor(ctx, base.ToLook)
 	switch {
 	case err == nil:
-		err = open.Recordable(ctx, s, a.ledgerOptions())
-	case asFailure(err).Code == "no_ledger":
+		err = open.Recordable(ctx, s, a.LedgerOptions())
+	case base.AsFailure(err).Code == "no_ledger":
 		err = nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	return &rehearsal{Store: s, clock: a.clock}, nil
+	return &rehearsal{Store: s, clock: a.Clock}, nil
 }
 
 type rehearsal struct {
@@ -278,11 +279,11 @@ func (r *rehearsal) Change(ctx context.Context, at ledger.Locator, _ string, rul
 	return applied, nil
 }
 
-func newBeginCommand(a *app) *cobra.Command {
+func newBeginCommand(a *base.App) *cobra.Command {
 	var flags requestFlags
 	var tokenSent bool
 	cmd := &cobra.Command{
-		Use: "begin --kind K --input JSON|--key K", GroupID: groupRecord,
+		Use: "begin --kind K --input JSON|--key K", GroupID: base.GroupRecord,
 		Short: "Record the intent to write, before writing",
 		Long: `Records the intent to write and prints id, handle, deadline, key and token. Exit
 code 0 means that you, and nobody else, must send now, before the deadline; then say
@@ -291,7 +292,7 @@ shown to no one else. Every other exit code means: do not send.
   6 in doubt   7 in progress   8 key used with another input   9 finished already`,
 		Example: `  indoubt begin --kind post --key INV-1042 --input '{"invoice":"INV-1042"}'
   indoubt begin --kind webhook --key "$EVENT_ID"`,
-		Args: maxArgs(0),
+		Args: base.MaxArgs(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			request, err := flags.request(a, true)
 			if err != nil {
@@ -306,8 +307,8 @@ shown to no one else. Every other exit code means: do not send.
 	return cmd
 }
 
-func begin(ctx context.Context, a *app, request record.Request, dryRun bool) error {
-	r, err := a.recorder(ctx, request.Source, dryRun)
+func begin(ctx context.Context, a *base.App, request record.Request, dryRun bool) error {
+	r, err := newRecorder(ctx, a, request.Source, dryRun)
 	if err != nil {
 		return err
 	}
@@ -316,13 +317,13 @@ func begin(ctx context.Context, a *app, request record.Request, dryRun bool) err
 		return err
 	}
 	if res.Answer != ledger.AnswerBegun {
-		return notToSend(res, a.begunJSON(ctx, res), a.policyToLookBy())
+		return notToSend(res, begunAsJSON(ctx, a, res), a.PolicyToLookBy())
 	}
-	data := a.begunJSON(ctx, res)
+	data := begunAsJSON(ctx, a, res)
 	if dryRun { // there is nothing to settle
 		data.Handle = nil
 	}
-	return a.done(effectOf(res.Attempt.N == 1, dryRun), data, func(w *safe.Writer) {
+	return a.Done(base.EffectOf(res.Attempt.N == 1, dryRun), data, func(w *safe.Writer) {
 		if dryRun {
 			w.Println("would begin attempt", res.Attempt.N, "under key", res.Operation.KeyToSend())
 			return
@@ -333,7 +334,7 @@ func begin(ctx context.Context, a *app, request record.Request, dryRun bool) err
 }
 
 type begunJSON struct {
-	operationJSON
+	base.OperationJSON
 	Answer  ledger.BeginAnswer `json:"answer"`
 	Attempt *string            `json:"attempt"` // to be sent; null when nothing is
 	Handle  *string            `json:"handle"`  // with which it is settled
@@ -341,29 +342,29 @@ type begunJSON struct {
 	Why     *string            `json:"why,omitempty"`
 }
 
-func (a *app) begunJSON(ctx context.Context, res ledger.BeginResult) begunJSON {
-	return begunJSON{a.operation(ctx, res.Operation), res.Answer, text(res.Attempt.ID), text(res.Handle().String()),
-		res.Attempt.N, text(res.Why)}
+func begunAsJSON(ctx context.Context, a *base.App, res ledger.BeginResult) begunJSON {
+	return begunJSON{readAsJSON(ctx, a, res.Operation), res.Answer, base.Text(res.Attempt.ID), base.Text(res.Handle().String()),
+		res.Attempt.N, base.Text(res.Why)}
 }
 
-// operation is one operation as the commands print it, read anew where it can be.
-func (a *app) operation(ctx context.Context, o ledger.Operation) operationJSON {
-	rec := ledger.Record{Found: true, Operation: o, Now: a.clock()}
-	if a.store != nil {
-		if now, err := a.store.Read(ctx, ledger.Locator{ID: o.ID}); err == nil {
+// readAsJSON is one operation as the commands print it, read anew where it can be.
+func readAsJSON(ctx context.Context, a *base.App, o ledger.Operation) base.OperationJSON {
+	rec := ledger.Record{Found: true, Operation: o, Now: a.Clock()}
+	if a.Store != nil {
+		if now, err := a.Store.Read(ctx, ledger.Locator{ID: o.ID}); err == nil {
 			rec = now
 		}
 	}
-	return asJSON(see(a.policyToLookBy(), rec))
+	return base.AsJSON(base.See(a.PolicyToLookBy(), rec))
 }
 
 // notToSend says why the caller must not send, and what to do where the policy has a check.
-func notToSend(res ledger.BeginResult, data any, by *policy.Policy) *failure {
+func notToSend(res ledger.BeginResult, data any, by *policy.Policy) *base.Failure {
 	o := res.Operation
-	f := &failure{Code: string(res.Answer), Data: data, Hint: "indoubt show " + o.ID}
+	f := &base.Failure{Code: string(res.Answer), Data: data, Hint: "indoubt show " + o.ID}
 	switch res.Answer {
 	case ledger.AnswerFinished:
-		f.Effect = effectNoop
+		f.Effect = base.EffectNoop
 		f.Message = fmt.Sprintf("committed at %s; nothing is to be sent", o.SettledAt.UTC().Format(time.RFC3339))
 		out, whole := outcome.Kept(o)
 		if o.Moved != "" {
@@ -401,7 +402,7 @@ func notToSend(res ledger.BeginResult, data any, by *policy.Policy) *failure {
 			f.Hint = "check before you redo: indoubt check " + o.ID + "\n" + f.Hint
 		}
 	}
-	return f.ofSending(f.Code, o.ID)
+	return f.OfSending(f.Code, o.ID)
 }
 
 // underKey says which key the answer is of, where it is not the one that was asked.

@@ -21,6 +21,7 @@ import (
 	"indoubt/ledger/need"
 	"indoubt/ledger/open"
 	"indoubt/policy"
+	"indoubt/ui/cli/base"
 )
 
 // bench is a ledger on disk, a policy and a clock, and the command line run
@@ -228,10 +229,10 @@ func (b *bench) run(args ...string) (exit int, stdout, stderr string) {
 func (b *bench) runUntil(ctx context.Context, args ...string) (exit int, stdout, stderr string) {
 	b.Helper()
 	var out, errOut bytes.Buffer
-	a := newApp(strings.NewReader(b.typed), &out, &errOut)
-	a.clock, a.steady = b.clock, hostclock.With(b.clock)
-	a.terminal = func() bool { return b.terminal }
-	a.env = func(name string) string {
+	a := base.NewApp(strings.NewReader(b.typed), &out, &errOut)
+	a.Clock, a.Steady = b.clock, hostclock.With(b.clock)
+	a.Terminal = func() bool { return b.terminal }
+	a.Env = func(name string) string {
 		if v, ok := b.env[name]; ok {
 			return v
 		}
@@ -245,7 +246,7 @@ func (b *bench) runUntil(ctx context.Context, args ...string) (exit int, stdout,
 		}
 		return ""
 	}
-	exit = a.run(ctx, args)
+	exit = run(ctx, a, args)
 	return exit, out.String(), errOut.String()
 }
 
@@ -264,7 +265,7 @@ type answer struct {
 	OK     bool            `json:"ok"`
 	Effect string          `json:"effect"`
 	Data   json.RawMessage `json:"data"`
-	Error  *errorJSON      `json:"error"`
+	Error  *base.ErrorJSON `json:"error"`
 }
 
 func (b *bench) json(exit int, args ...string) answer {
@@ -297,13 +298,13 @@ func (a answer) operations(t testing.TB) []resultRead {
 }
 
 type resultRead struct {
-	ID      string     `json:"id"`
-	State   string     `json:"state"`
-	Version int64      `json:"version"`
-	OK      bool       `json:"ok"`
-	Effect  string     `json:"effect"`
-	Error   *errorJSON `json:"error"`
-	Receipt *string    `json:"receipt"`
+	ID      string          `json:"id"`
+	State   string          `json:"state"`
+	Version int64           `json:"version"`
+	OK      bool            `json:"ok"`
+	Effect  string          `json:"effect"`
+	Error   *base.ErrorJSON `json:"error"`
+	Receipt *string         `json:"receipt"`
 }
 
 // lastEvent is the number of the newest event: unchanged means nothing written.

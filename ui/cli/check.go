@@ -13,15 +13,16 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/reconcile"
+	"indoubt/ui/cli/base"
 	"indoubt/ui/safe"
 	"indoubt/ui/ticket"
 )
 
-type checkCommand struct{ *app }
+type checkCommand struct{ *base.App }
 
-func newCheckCommand(a *app) *cobra.Command {
+func newCheckCommand(a *base.App) *cobra.Command {
 	return &cobra.Command{
-		Use: "check [ID…]", GroupID: groupLook,
+		Use: "check [ID…]", GroupID: base.GroupLook,
 		Short: "Ask the other side now whether writes in doubt landed",
 		Long: `Ask the other side whether writes in doubt landed. With ids those are checked
 now; without, everything that is due and that no engine or console checks is
@@ -46,10 +47,10 @@ Exit 6 when a write that was named is still in doubt; without ids, when any is.`
 
 // open opens the ledger for checks, by a policy that can be read.
 func (c checkCommand) open(ctx context.Context) (ledger.Store, error) {
-	if err := c.mayChange("check"); err != nil {
+	if err := c.MayChange("check"); err != nil {
 		return nil, err
 	}
-	s, err := c.rules().ledger(ctx, toCheck)
+	s, err := c.Rules().Ledger(ctx, base.ToCheck)
 	if err != nil {
 		return nil, err
 	}
@@ -57,22 +58,22 @@ func (c checkCommand) open(ctx context.Context) (ledger.Store, error) {
 }
 
 func (c checkCommand) now(ctx context.Context, s ledger.Store, args []string) error {
-	p, err := c.policy()
+	p, err := c.Policy()
 	if err != nil {
 		return err
 	}
-	engine := c.engine(s, c.rules().inForce, false, nil)
+	engine := c.Engine(s, c.Rules().InForce, false, nil)
 	defer engine.Claim()()
-	run := &decisionRun{app: c.app, store: s, policy: p}
+	run := &decisionRun{app: c.App, store: s, policy: p}
 	results := make([]resultJSON, 0, len(args))
 	for _, arg := range args {
-		rec, err := c.read(ctx, s, arg)
+		rec, err := readRecord(ctx, c.App, s, arg)
 		if err != nil {
-			results = append(results, failedResult(arg, asFailure(err)))
+			results = append(results, failedResult(arg, base.AsFailure(err)))
 			continue
 		}
-		if !c.json && isTerminal(c.errOut) {
-			c.errOut.Printf("checking %s …\n", see(p, rec).Title())
+		if !c.JSON && base.IsTerminal(c.ErrOut) {
+			c.ErrOut.Printf("checking %s …\n", base.See(p, rec).Title())
 		}
 		r, err := c.checkOne(ctx, engine, run, rec.Operation.ID)
 		if err != nil {
@@ -81,7 +82,7 @@ func (c checkCommand) now(ctx context.Context, s ledger.Store, args []string) er
 		r.Asked = arg
 		results = append(results, r)
 	}
-	return c.finish(results)
+	return finish(c.App, results)
 }
 
 func (c checkCommand) checkOne(ctx context.Context, engine *reconcile.Engine, run *decisionRun, id string) (resultJSON, error) {
@@ -89,21 +90,21 @@ func (c checkCommand) checkOne(ctx context.Context, engine *reconcile.Engine, ru
 	if err != nil {
 		return resultJSON{}, err
 	}
-	effect := effectUpdated
+	effect := base.EffectUpdated
 	if !found.Read.Verdict.Tells() {
-		effect = effectNoop
+		effect = base.EffectNoop
 	}
 	out := run.result(ctx, id, effect, safe.Text{})
-	out.Read = new(readJSON(found.Read))
+	out.Read = new(base.ReadJSON(found.Read))
 	o := found.Operation
 	out.line = safe.Say("%s@%d  %s  %s", o.ID, o.Version, o.State, ticket.Verdict(found.Read))
 	if o.State == ledger.Uncertain {
 		out.OK = false
-		out.failure = &failure{Code: "in_doubt", Message: "still in doubt: " + found.Read.Reason, Hint: "see what can be done: indoubt show " + o.ID}
-		if at := found.Read.ProofAt; at.After(c.clock()) && at.Before(ledger.Never) {
+		out.failure = &base.Failure{Code: "in_doubt", Message: "still in doubt: " + found.Read.Reason, Hint: "see what can be done: indoubt show " + o.ID}
+		if at := found.Read.ProofAt; at.After(c.Clock()) && at.Before(ledger.Never) {
 			out.failure.Hint = "a check can tell from " + clockTime(at)
 		}
-		out.Error = out.failure.json()
+		out.Error = out.failure.JSON()
 	}
 	return out, nil
 }
@@ -126,23 +127,23 @@ func (c checkCommand) once(ctx context.Context, s ledger.Store) error {
 	}
 	ctx, end := context.WithCancel(ctx)
 	defer end()
-	live := c.watchPolicy(ctx, func(line string) { c.errOut.Println(line) }) // with many it takes long
-	engine := c.engine(s, live.inForce, false, nil)
+	live := c.WatchPolicy(ctx, func(line string) { c.ErrOut.Println(line) }) // with many it takes long
+	engine := c.Engine(s, live.InForce, false, nil)
 	sum, err := engine.Once(ctx, func(r reconcile.ReadResult, err error) {
-		if c.json {
+		if c.JSON {
 			return
 		}
 		said := ticket.Verdict(r.Read)
 		if err != nil {
 			said = safe.Of(err.Error())
 		}
-		c.errOut.Printf("%s  %s\n", r.Operation.ID, said)
+		c.ErrOut.Printf("%s  %s\n", r.Operation.ID, said)
 	})
 	if err != nil {
 		return err
 	}
 	data := summaryJSON{Summary: sum}
-	states, err := s.StateCounts(ctx, c.clock())
+	states, err := s.StateCounts(ctx, c.Clock())
 	if err != nil {
 		return err
 	}
@@ -156,11 +157,11 @@ func (c checkCommand) once(ctx context.Context, s ledger.Store) error {
 			data.Leaders = append(data.Leaders, leaderJSON{l.Scope, l.Holder})
 		}
 	}
-	effect, found := effectNoop, []string(nil)
+	effect, found := base.EffectNoop, []string(nil)
 	for _, verdict := range slices.Sorted(maps.Keys(sum.Read)) {
 		found = append(found, fmt.Sprintf("%s %s", ledger.Count(sum.Read[verdict]), ticket.VerdictWord(verdict)))
 		if verdict.Tells() {
-			effect = effectUpdated
+			effect = base.EffectUpdated
 		}
 	}
 	write := func(w *safe.Writer) {
@@ -177,8 +178,8 @@ func (c checkCommand) once(ctx context.Context, s ledger.Store) error {
 		}
 	}
 	if data.InDoubt == 0 {
-		return c.done(effect, data, write)
+		return c.Done(effect, data, write)
 	}
-	return &failure{Code: "in_doubt", Message: fmt.Sprintf("%s in doubt", ledger.Count(data.InDoubt)), Hint: "see them: indoubt list state:uncertain",
+	return &base.Failure{Code: "in_doubt", Message: fmt.Sprintf("%s in doubt", ledger.Count(data.InDoubt)), Hint: "see them: indoubt list state:uncertain",
 		Effect: effect, Data: data, Text: write}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"indoubt/ledger/need"
+	"indoubt/ui/cli/base"
 )
 
 func TestCompletion(t *testing.T) {
@@ -23,7 +24,7 @@ func TestCompletion(t *testing.T) {
 }
 
 func TestEveryCommandHasHelp(t *testing.T) {
-	root := newRootCommand(newApp(strings.NewReader(""), nil, nil), nil)
+	root := newRootCommand(base.NewApp(strings.NewReader(""), nil, nil), nil)
 	for _, cmd := range root.Commands() {
 		if cmd.Short == "" || !cmd.Hidden && cmd.GroupID == "" && cmd.Name() != "help" {
 			t.Errorf("%s lacks a line or a group", cmd.Name())
@@ -37,7 +38,7 @@ func TestEveryCommandHasHelp(t *testing.T) {
 // A command that is built alone is the one of the whole tree.
 func TestACommandAlone(t *testing.T) {
 	build := func(args ...string) *cobra.Command {
-		return newRootCommand(newApp(strings.NewReader(""), nil, nil), args)
+		return newRootCommand(base.NewApp(strings.NewReader(""), nil, nil), args)
 	}
 	whole := build()
 	for _, c := range commands {

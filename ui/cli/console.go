@@ -19,17 +19,17 @@ import (
 	"github.com/spf13/cobra"
 
 	"indoubt/ledger"
-	"indoubt/ledger/lazyregexp"
 	"indoubt/reconcile"
+	"indoubt/ui/cli/base"
 	"indoubt/ui/console"
 	"indoubt/ui/console/draw"
 	"indoubt/ui/safe"
 )
 
-type consoleCommand struct{ *app }
+type consoleCommand struct{ *base.App }
 
 // newConsoleCommand is the program without a command.
-func newConsoleCommand(a *app) *cobra.Command {
+func newConsoleCommand(a *base.App) *cobra.Command {
 	var tellVersion bool
 	cmd := &cobra.Command{
 		Use:               "indoubt [FILTER|ID]",
@@ -39,9 +39,9 @@ func newConsoleCommand(a *app) *cobra.Command {
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if tellVersion {
-				return a.done("", map[string]string{"version": version()}, func(w *safe.Writer) { w.Println("indoubt " + version()) })
+				return a.Done("", map[string]string{"version": version()}, func(w *safe.Writer) { w.Println("indoubt " + version()) })
 			}
-			if err := mistyped(cmd, args); err != nil {
+			if err := base.Mistyped(cmd, args); err != nil {
 				return err
 			}
 			asText := len(args) > 0 && strings.HasPrefix(args[0], "/")
@@ -66,11 +66,9 @@ func newConsoleCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-var idLike = lazyregexp.New(`^[0-9a-fA-F][0-9a-fA-F-]{3,35}$`)
-
 // oneOperation finds the operation that a single argument names, if it does.
 func oneOperation(ctx context.Context, s ledger.Reader, args []string) (ledger.Record, bool, error) {
-	if len(args) != 1 || !idLike.MatchString(args[0]) {
+	if len(args) != 1 || !base.IDLike.MatchString(args[0]) {
 		return ledger.Record{}, false, nil
 	}
 	rec, err := s.Read(ctx, ledger.Locator{ID: args[0]})
@@ -81,21 +79,21 @@ func oneOperation(ctx context.Context, s ledger.Reader, args []string) (ledger.R
 }
 
 // drawable reports whether the console can be shown: on a terminal that moves its cursor.
-func drawable(a *app) bool { return a.terminal() && !a.json && a.env("TERM") != "dumb" }
+func drawable(a *base.App) bool { return a.Terminal() && !a.JSON && a.Env("TERM") != "dumb" }
 
 // printInstead is the console without a terminal: the same question, as text.
 func (c consoleCommand) printInstead(ctx context.Context, args []string, filter string) error {
-	s, err := c.ledgerFor(ctx, toLook)
+	s, err := c.LedgerFor(ctx, base.ToLook)
 	if err != nil {
 		return err
 	}
 	if rec, found, err := oneOperation(ctx, s, args); err != nil {
 		return err
 	} else if found {
-		return c.show(ctx, rec.Operation.ID)
+		return showOne(ctx, c.App, rec.Operation.ID)
 	}
-	if len(args) == 1 && idLike.MatchString(args[0]) { // "0 operations" would read as an all-clear
-		return &failure{Code: "not_found", Message: fmt.Sprintf("there is no operation %q", args[0]),
+	if len(args) == 1 && base.IDLike.MatchString(args[0]) { // "0 operations" would read as an all-clear
+		return &base.Failure{Code: "not_found", Message: fmt.Sprintf("there is no operation %q", args[0]),
 			Hint: "to look for the text: indoubt /" + args[0] + "\nsee `indoubt list`, or check --ledger / INDOUBT_LEDGER"}
 	}
 	return listCommand(c).list(ctx, listOptions{filter: filter, limit: 50})
@@ -103,10 +101,10 @@ func (c consoleCommand) printInstead(ctx context.Context, args []string, filter 
 
 // fullScreen opens the full-screen console and waits for writes in flight after it.
 func (c consoleCommand) fullScreen(ctx context.Context, args []string, filter string) error {
-	s, why := c.ledgerFor(ctx, toChange)
+	s, why := c.LedgerFor(ctx, base.ToChange)
 	err := why
 	if errors.Is(why, ledger.ErrReadOnly) {
-		s, err = c.ledgerFor(ctx, toLook)
+		s, err = c.LedgerFor(ctx, base.ToLook)
 	}
 	if err != nil {
 		return err
@@ -114,18 +112,18 @@ func (c consoleCommand) fullScreen(ctx context.Context, args []string, filter st
 	// A signal is the console's to answer: it leaves after writes in flight.
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	live := c.watchPolicy(ctx, nil)
-	engine := &liveEngine{ctx: ctx, look: c.readOnly, shown: make(chan struct{}), make: func(s ledger.Store) *reconcile.Engine { return c.engine(s, live.inForce, false, nil) }}
-	wanted, trouble := readConfig(configPath(c.env))
+	live := c.WatchPolicy(ctx, nil)
+	engine := &liveEngine{ctx: ctx, look: c.ReadOnly, shown: make(chan struct{}), make: func(s ledger.Store) *reconcile.Engine { return c.Engine(s, live.InForce, false, nil) }}
+	wanted, trouble := readConfig(configPath(c.Env))
 	trouble = errors.Join(why, trouble)
 	o := console.Options{
 		Mouse: wanted.Mouse, Trouble: trouble,
-		Store: s, Policy: live.inForce, PolicyProblem: live.problem, Engine: engine.over(s), EngineOver: engine.over,
-		Actor: c.actor(), AskName: c.sharedAccount(), ReadOnly: c.readOnly, Filter: filter, Theme: wanted.Theme, Clock: c.clock,
-		LedgerPath: c.ledgerName(), Banner: c.banner, Shown: func() { close(engine.shown) }, Reopen: func(reads func(ledger.Store) error) (ledger.Store, error) {
-			s, err := c.open(ctx, toChange)
+		Store: s, Policy: live.InForce, PolicyProblem: live.Problem, Engine: engine.over(s), EngineOver: engine.over,
+		Actor: c.Actor(), AskName: c.SharedAccount(), ReadOnly: c.ReadOnly, Filter: filter, Theme: wanted.Theme, Clock: c.Clock,
+		LedgerPath: c.LedgerName(), Banner: c.Banner, Shown: func() { close(engine.shown) }, Reopen: func(reads func(ledger.Store) error) (ledger.Store, error) {
+			s, err := c.Open(ctx, base.ToChange)
 			if errors.Is(err, ledger.ErrReadOnly) {
-				s, err = c.open(ctx, toLook)
+				s, err = c.Open(ctx, base.ToLook)
 			}
 			if err != nil {
 				return nil, err
@@ -133,7 +131,7 @@ func (c consoleCommand) fullScreen(ctx context.Context, args []string, filter st
 			if err := reads(s); err != nil {
 				return nil, errors.Join(err, s.Close())
 			}
-			live.over(s)
+			live.Over(s)
 			return s, nil
 		},
 	}
@@ -173,7 +171,7 @@ func readConfig(path string) (config, error) {
 		err = fmt.Errorf("theme %q is none of %s", c.Theme, strings.Join(draw.Themes, ", "))
 	}
 	if err != nil {
-		return config{}, fmt.Errorf("%s is not taken: %s", path, firstLine(err.Error()))
+		return config{}, fmt.Errorf("%s is not taken: %s", path, base.FirstLine(err.Error()))
 	}
 	return c, nil
 }

@@ -10,15 +10,16 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/open"
+	"indoubt/ui/cli/base"
 	"indoubt/ui/safe"
 )
 
-type copyCommand struct{ *app }
+type copyCommand struct{ *base.App }
 
-func newCopyCommand(a *app) *cobra.Command {
+func newCopyCommand(a *base.App) *cobra.Command {
 	var dryRun bool
 	cmd := &cobra.Command{
-		Use: "copy FROM TO", GroupID: groupCare,
+		Use: "copy FROM TO", GroupID: base.GroupCare,
 		Short: "Move a ledger to another file or database, with its whole history",
 		Long: `Copy a ledger, in a file or in PostgreSQL, to a place where none is. It takes the whole
 history, with the order of its events.
@@ -33,7 +34,7 @@ The key of the digests that stand for secrets is not copied: name it in
 INDOUBT_DIGEST_KEY_FILE.`,
 		Example: `  indoubt copy ledger.db postgres://indoubt@db.example/ledger --dry-run
   indoubt copy ledger.db postgres://indoubt@db.example/ledger`,
-		Args: exactly("the ledger to copy", "where to"),
+		Args: base.Exactly("the ledger to copy", "where to"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return copyCommand{a}.run(cmd.Context(), args[0], args[1], dryRun)
 		},
@@ -43,7 +44,7 @@ INDOUBT_DIGEST_KEY_FILE.`,
 }
 
 func (c copyCommand) run(ctx context.Context, from, to string, dryRun bool) error {
-	if err := c.mayChange("copy"); err != nil && !dryRun {
+	if err := c.MayChange("copy"); err != nil && !dryRun {
 		return err
 	}
 	var at [2]open.Place
@@ -58,17 +59,17 @@ func (c copyCommand) run(ctx context.Context, from, to string, dryRun bool) erro
 	}
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	done, err := open.Copy(ctx, at[0], at[1], c.ledgerOptions(), open.CopyOptions{DryRun: dryRun, Progress: c.progress()})
+	done, err := open.Copy(ctx, at[0], at[1], c.LedgerOptions(), open.CopyOptions{DryRun: dryRun, Progress: c.progress()})
 	if err != nil {
 		return err
 	}
-	return c.done(effectOf(!dryRun, dryRun), done, func(w *safe.Writer) {
+	return c.Done(base.EffectOf(!dryRun, dryRun), done, func(w *safe.Writer) {
 		if dryRun {
 			w.Println(safe.Say("%s rows of %s would be copied to %s; in flight, and to end before: %s",
-				ledger.Count(int(done.Rows)), short(done.From), short(done.To), ledger.Count(int(done.Pending))))
+				ledger.Count(int(done.Rows)), base.Short(done.From), base.Short(done.To), ledger.Count(int(done.Pending))))
 			return
 		}
-		w.Println(safe.Say("%s has moved to %s: %s rows copied, %d tables compared", short(done.From), short(done.To), ledger.Count(int(done.Rows)), len(done.Digests)))
+		w.Println(safe.Say("%s has moved to %s: %s rows copied, %d tables compared", base.Short(done.From), base.Short(done.To), ledger.Count(int(done.Rows)), len(done.Digests)))
 		w.Println("point every writer there: --ledger / INDOUBT_LEDGER")
 		if done.Key {
 			w.Println("give them the key of its digests, which is not copied: INDOUBT_DIGEST_KEY_FILE")
@@ -80,10 +81,10 @@ func (c copyCommand) run(ctx context.Context, from, to string, dryRun bool) erro
 func (c copyCommand) progress() func(table string, n, of int, rows int64) {
 	told := time.Now()
 	return func(table string, n, of int, rows int64) {
-		if c.json || time.Since(told) < time.Second {
+		if c.JSON || time.Since(told) < time.Second {
 			return
 		}
-		c.errOut.Println(safe.Say("%s: table %d of %d, %s rows", table, n, of, ledger.Count(int(rows))))
+		c.ErrOut.Println(safe.Say("%s: table %d of %d, %s rows", table, n, of, ledger.Count(int(rows))))
 		told = time.Now()
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"indoubt/ledger"
 	"indoubt/policy"
 	"indoubt/ui/act"
+	"indoubt/ui/cli/base"
 	"indoubt/ui/safe"
 )
 
@@ -53,13 +54,13 @@ func targets(args []string) ([]target, error) {
 		id, version, given := cutVersion(strings.TrimSpace(arg))
 		t := target{arg: arg, id: id, version: version}
 		if id == "" {
-			return nil, usage(fmt.Sprintf("%q is not an ID or ID@VERSION", arg), "`indoubt list` prints ID@VERSION")
+			return nil, base.Usage(fmt.Sprintf("%q is not an ID or ID@VERSION", arg), "`indoubt list` prints ID@VERSION")
 		}
 		if given && version < 1 || !given && strings.Contains(id, "@") {
-			return nil, usage(fmt.Sprintf("%q does not end with a version", arg), "`indoubt list` prints ID@VERSION")
+			return nil, base.Usage(fmt.Sprintf("%q does not end with a version", arg), "`indoubt list` prints ID@VERSION")
 		}
 		if seen[t.id] {
-			return nil, usage(fmt.Sprintf("%s is named twice", id), "")
+			return nil, base.Usage(fmt.Sprintf("%s is named twice", id), "")
 		}
 		seen[t.id] = true
 		out = append(out, t)
@@ -70,16 +71,16 @@ func targets(args []string) ([]target, error) {
 // resultJSON is what became of one operation: the operation as it is now, and
 // how that came about.
 type resultJSON struct {
-	*operationJSON
-	Asked  string       `json:"asked"` // the argument
-	OK     bool         `json:"ok"`
-	Effect string       `json:"effect,omitempty"`
-	Error  *errorJSON   `json:"error,omitempty"`
-	Did    string       `json:"did,omitempty"`  // retry: sent, landed_already, allowed or refused
-	Read   *ledger.Read `json:"read,omitempty"` // check, and retry where it checked first
-	Plan   *planJSON    `json:"plan,omitempty"` // retry
+	*base.OperationJSON
+	Asked  string          `json:"asked"` // the argument
+	OK     bool            `json:"ok"`
+	Effect string          `json:"effect,omitempty"`
+	Error  *base.ErrorJSON `json:"error,omitempty"`
+	Did    string          `json:"did,omitempty"`  // retry: sent, landed_already, allowed or refused
+	Read   *ledger.Read    `json:"read,omitempty"` // check, and retry where it checked first
+	Plan   *planJSON       `json:"plan,omitempty"` // retry
 
-	failure *failure
+	failure *base.Failure
 	line    safe.Text   // what is printed of it
 	came    act.Outcome // of a retry
 }
@@ -90,7 +91,7 @@ type step func(ctx context.Context, run *decisionRun, rec ledger.Record, seen le
 
 // decisionRun is one deciding command under way.
 type decisionRun struct {
-	app    *app
+	app    *base.App
 	store  ledger.Store
 	policy *policy.Policy
 	verb   string
@@ -99,18 +100,18 @@ type decisionRun struct {
 	*act.Run
 }
 
-// decide runs one verb over several operations: what was seen is looked up and
+// decideAll runs one verb over several operations: what was seen is looked up and
 // fixed first, then the run is recorded, then each is decided by itself. The
 // worst exit code wins.
-func (a *app) decide(ctx context.Context, verb string, args []string, flags *decideFlags, needs needs, do step) error {
+func decideAll(ctx context.Context, a *base.App, verb string, args []string, flags *decideFlags, needs needs, do step) error {
 	all, err := targets(args)
 	if err != nil {
 		return err
 	}
-	if !a.terminal() && needs.version {
+	if !a.Terminal() && needs.version {
 		for _, t := range all {
 			if t.version == 0 {
-				return usage(fmt.Sprintf("without a terminal, %s needs the version that was seen: %s@VERSION", verb, t.arg), "`indoubt show "+t.arg+"` and `indoubt list` print it")
+				return base.Usage(fmt.Sprintf("without a terminal, %s needs the version that was seen: %s@VERSION", verb, t.arg), "`indoubt show "+t.arg+"` and `indoubt list` print it")
 			}
 		}
 	}
@@ -127,7 +128,7 @@ func (a *app) decide(ctx context.Context, verb string, args []string, flags *dec
 	for i, rec := range found {
 		if rec != nil {
 			o := rec.Operation
-			it := ledger.RunItem{OperationID: o.ID, Version: all[i].version, Kind: o.Kind, Title: see(run.policy, *rec).Row.Title}
+			it := ledger.RunItem{OperationID: o.ID, Version: all[i].version, Kind: o.Kind, Title: base.See(run.policy, *rec).Row.Title}
 			if needs.plan != nil {
 				needs.plan(ctx, run, &it)
 			}
@@ -137,7 +138,7 @@ func (a *app) decide(ctx context.Context, verb string, args []string, flags *dec
 		}
 	}
 	if len(items) == 0 { // nothing to record, and nothing to end
-		return a.finish(results)
+		return finish(a, results)
 	}
 	err = run.begin(ctx, args, items, ledger.OneOutage(outages), func(ctx context.Context, it ledger.RunItem, changeID string) act.Outcome {
 		i, named := at[it.OperationID]
@@ -168,7 +169,7 @@ func (a *app) decide(ctx context.Context, verb string, args []string, flags *dec
 			results[i].Asked = all[i].arg
 		}
 	}
-	return a.finish(results)
+	return finish(a, results)
 }
 
 // known gives the results of items that were done, and not by this command.
@@ -180,22 +181,22 @@ func (r *decisionRun) known(ctx context.Context, at map[string]int, all []target
 		}
 		rec, err := r.store.Read(context.WithoutCancel(ctx), ledger.Locator{ID: it.OperationID})
 		if it.Came == ledger.CameUnclear && err == nil && rec.State() == ledger.Uncertain {
-			results[i] = r.failed(ctx, it.OperationID, &failure{Code: "in_doubt", Message: "sent before, and in doubt: " + it.Word,
+			results[i] = r.failed(ctx, it.OperationID, &base.Failure{Code: "in_doubt", Message: "sent before, and in doubt: " + it.Word,
 				Hint: "see indoubt show " + it.OperationID})
 			results[i].Asked = all[i].arg
 			continue
 		}
-		results[i] = r.result(context.WithoutCancel(ctx), it.OperationID, effectNoop, safe.Say("%s: done before, nothing was %s", it.OperationID, map[bool]string{true: "sent", false: "changed"}[r.Record.Sends()]))
+		results[i] = r.result(context.WithoutCancel(ctx), it.OperationID, base.EffectNoop, safe.Say("%s: done before, nothing was %s", it.OperationID, map[bool]string{true: "sent", false: "changed"}[r.Record.Sends()]))
 		results[i].Asked = all[i].arg
 	}
 }
 
 // deciding opens the ledger for a verb, for a rehearsal only to look.
-func deciding(ctx context.Context, a *app, verb string, flags *decideFlags, sends bool) (*decisionRun, error) {
-	if err := a.mayChange(verb); err != nil && !flags.dryRun {
+func deciding(ctx context.Context, a *base.App, verb string, flags *decideFlags, sends bool) (*decisionRun, error) {
+	if err := a.MayChange(verb); err != nil && !flags.dryRun {
 		return nil, err
 	}
-	s, err := a.ledgerFor(ctx, toChange.unless(flags.dryRun))
+	s, err := a.LedgerFor(ctx, base.ToChange.Unless(flags.dryRun))
 	if err != nil {
 		return nil, err
 	}
@@ -203,11 +204,11 @@ func deciding(ctx context.Context, a *app, verb string, flags *decideFlags, send
 		return nil, err
 	}
 	if sends && !flags.dryRun { // never under a policy that cannot be read
-		if _, err := a.policy(); err != nil {
+		if _, err := a.Policy(); err != nil {
 			return nil, err
 		}
 	}
-	return &decisionRun{app: a, store: s, policy: a.policyToLookBy(), verb: verb, flags: flags, actor: a.actor()}, nil
+	return &decisionRun{app: a, store: s, policy: a.PolicyToLookBy(), verb: verb, flags: flags, actor: a.Actor()}, nil
 }
 
 // copied refuses to rehearse what the ledger would refuse to do.
@@ -238,12 +239,12 @@ func (r *decisionRun) look(ctx context.Context, all []target, results []resultJS
 	found := make([]*ledger.Record, len(all))
 	taken := map[string]bool{}
 	for i, t := range all {
-		rec, err := r.app.read(ctx, r.store, t.id)
+		rec, err := readRecord(ctx, r.app, r.store, t.id)
 		if err == nil && taken[rec.Operation.ID] {
-			err = usage(t.arg+" is an operation that was named before", "")
+			err = base.Usage(t.arg+" is an operation that was named before", "")
 		}
 		if err != nil {
-			results[i] = failedResult(t.arg, asFailure(err))
+			results[i] = failedResult(t.arg, base.AsFailure(err))
 			continue
 		}
 		taken[rec.Operation.ID] = true
@@ -263,30 +264,30 @@ func (r *decisionRun) ask(ctx context.Context, found []*ledger.Record, needs nee
 		return nil
 	}
 	if needs.reason && len(r.flags.receipts) == 0 && strings.TrimSpace(r.flags.reason) == "" {
-		if !a.terminal() {
-			return usage(r.verb+" needs a reason", "add --reason TEXT")
+		if !a.Terminal() {
+			return base.Usage(r.verb+" needs a reason", "add --reason TEXT")
 		}
-		reason, err := a.ask("Reason: ")
+		reason, err := a.Ask("Reason: ")
 		if err != nil || reason == "" {
-			return usage(r.verb+" needs a reason; nothing was changed", "add --reason TEXT")
+			return base.Usage(r.verb+" needs a reason; nothing was changed", "add --reason TEXT")
 		}
 		r.flags.reason = reason
 	}
 	if needs.shows != nil {
 		return needs.shows(ctx, r, found)
 	}
-	if !a.terminal() || needs.silent || r.flags.yes || r.flags.dryRun || !needs.version {
+	if !a.Terminal() || needs.silent || r.flags.yes || r.flags.dryRun || !needs.version {
 		return nil
 	}
 	for _, rec := range found {
 		if rec != nil {
-			v := see(r.policy, *rec)
+			v := base.See(r.policy, *rec)
 			landed, _ := v.Landed()
-			a.errOut.Printf("%s@%d  %s  %s  %s\n", v.Row.ID, v.Row.Version, v.State(), v.Title(), landed)
+			a.ErrOut.Printf("%s@%d  %s  %s  %s\n", v.Row.ID, v.Row.Version, v.State(), v.Title(), landed)
 		}
 	}
-	if !a.confirmYes(strings.ToUpper(r.verb[:1]) + r.verb[1:] + "?") {
-		return &failure{Code: "no_person", Message: "nothing was changed"}
+	if !a.ConfirmYes(strings.ToUpper(r.verb[:1]) + r.verb[1:] + "?") {
+		return &base.Failure{Code: "no_person", Message: "nothing was changed"}
 	}
 	return nil
 }
@@ -301,8 +302,8 @@ func (r *decisionRun) rehearse(rec ledger.Record, rule ledger.Rule, line safe.Te
 		rec.Operation = *change.Operation
 		rec.Operation.UpdatedAt = rec.Now
 	}
-	now := asJSON(see(r.policy, rec))
-	return resultJSON{OK: true, Effect: effectWouldUpdate, line: safe.Say("would %s", line), operationJSON: &now}, nil
+	now := base.AsJSON(base.See(r.policy, rec))
+	return resultJSON{OK: true, Effect: base.EffectWouldUpdate, line: safe.Say("would %s", line), OperationJSON: &now}, nil
 }
 
 // decide is the step of the verbs that only change the ledger.
@@ -311,16 +312,16 @@ func decide(ctx context.Context, r *decisionRun, rec ledger.Record, seen ledger.
 	d := ledger.Decision{ChangeID: changeID, ID: o.ID, Version: seen.Version, Verb: ledger.Verb(r.verb), Reason: r.flags.reason, Actor: r.actor,
 		Receipts: terms.Receipts, Reference: terms.Reference, Truth: terms.Truth, Until: terms.Until, Key: terms.Key, Looks: r.policy.Kind(o.Kind).Looks}
 	if r.flags.dryRun {
-		return r.rehearse(rec, d.Rule(), safe.Say("%s %s", r.verb, see(r.policy, rec).Title()))
+		return r.rehearse(rec, d.Rule(), safe.Say("%s %s", r.verb, base.See(r.policy, rec).Title()))
 	}
 	applied, err := ledger.Decide(ctx, r.store, d)
 	if err != nil {
 		return resultJSON{}, err
 	}
 	if applied.Noop {
-		return r.result(ctx, o.ID, effectNoop, safe.Say("%s: done before, nothing changed", o.ID)), nil
+		return r.result(ctx, o.ID, base.EffectNoop, safe.Say("%s: done before, nothing changed", o.ID)), nil
 	}
-	return r.result(ctx, o.ID, effectUpdated, changedLine(applied, r.verb)), nil
+	return r.result(ctx, o.ID, base.EffectUpdated, changedLine(applied, r.verb)), nil
 }
 
 // changedLine says what a change did, in one line that can be used to go on.
@@ -340,8 +341,8 @@ func changedLine(applied ledger.Applied, verb string) safe.Text {
 // newDecidingCommand is what the deciding commands have in common.
 func newDecidingCommand(use, short, long, example string, flags *decideFlags) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: use + " ID[@VERSION]…", GroupID: groupDecide, Short: short, Long: long, Example: example,
-		Args: someArgs("an ID or ID@VERSION"), ValidArgsFunction: cobra.NoFileCompletions,
+		Use: use + " ID[@VERSION]…", GroupID: base.GroupDecide, Short: short, Long: long, Example: example,
+		Args: base.SomeArgs("an ID or ID@VERSION"), ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	flags.add(cmd)
 	return cmd

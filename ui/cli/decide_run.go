@@ -12,13 +12,14 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ui/act"
+	"indoubt/ui/cli/base"
 	"indoubt/ui/safe"
 )
 
 // begin writes the run down before its first change, unless it is a rehearsal. A
 // run that is known goes on where it stopped, with the versions it had seen then.
 func (r *decisionRun) begin(ctx context.Context, args []string, items []ledger.RunItem, outage string, step act.Step) error {
-	record := ledger.DecisionRun{IdempotencyKey: r.flags.idempotencyKey, Digest: r.flags.digest(r.verb, args), Verb: r.verb, Actor: r.actor, CreatedAt: r.app.clock(),
+	record := ledger.DecisionRun{IdempotencyKey: r.flags.idempotencyKey, Digest: r.flags.digest(r.verb, args), Verb: r.verb, Actor: r.actor, CreatedAt: r.app.Clock(),
 		Terms: ledger.RunTerms{Outage: outage, Reason: strings.TrimSpace(r.flags.reason), Reference: r.flags.reference, Receipts: r.flags.receipts,
 			Truth: ledger.Truth(r.flags.truth), Key: r.flags.key}}
 	if r.verb == string(ledger.VerbPark) {
@@ -31,8 +32,8 @@ func (r *decisionRun) begin(ctx context.Context, args []string, items []ledger.R
 	r.Unkept = r.flags.dryRun || len(items) == 1 && record.IdempotencyKey == ""
 	err := r.Begin(ctx)
 	if errors.Is(err, ledger.ErrKeyReused) {
-		return &failure{Code: "key_reused", Message: fmt.Sprintf("--idempotency-key %q was used with another command", r.flags.idempotencyKey),
-			Hint: "use a new key for a new decision", cause: err}
+		return &base.Failure{Code: "key_reused", Message: fmt.Sprintf("--idempotency-key %q was used with another command", r.flags.idempotencyKey),
+			Hint: "use a new key for a new decision", Cause: err}
 	}
 	return err
 }
@@ -45,17 +46,17 @@ func (r *decisionRun) carry(ctx context.Context) {
 		for work := r.Next(); work != nil; work = r.Next() {
 			heard := r.slow()
 			r.Take(work(ctx))
-			if heard(); !a.json && time.Since(told) >= progressEvery {
+			if heard(); !a.JSON && time.Since(told) >= progressEvery {
 				told = time.Now()
-				a.errOut.Println(r.Sum(a.clock()))
+				a.ErrOut.Println(r.Sum(a.Clock()))
 			}
 		}
-		if r.Record.State != ledger.RunWaiting || !r.flags.yes && !a.terminal() {
+		if r.Record.State != ledger.RunWaiting || !r.flags.yes && !a.Terminal() {
 			break
 		}
 		if !r.flags.yes {
-			a.errOut.Println(r.Sum(a.clock()))
-			if !a.confirmYes(fmt.Sprintf("Go on with %s?", ledger.Count(r.Record.Left()))) {
+			a.ErrOut.Println(r.Sum(a.Clock()))
+			if !a.ConfirmYes(fmt.Sprintf("Go on with %s?", ledger.Count(r.Record.Left()))) {
 				break
 			}
 		}
@@ -65,7 +66,7 @@ func (r *decisionRun) carry(ctx context.Context) {
 		quick, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
 		if err := r.GiveUp(quick, "the command ended"); err != nil {
-			a.warnf("that the run has ended here could not be written down: %v", err)
+			a.Warnf("that the run has ended here could not be written down: %v", err)
 		}
 	}
 }
@@ -76,14 +77,14 @@ var progressEvery = 10 * time.Second
 
 // slow says where the run stands, unless what is under way ends soon.
 func (r *decisionRun) slow() (ended func()) {
-	if r.app.json {
+	if r.app.JSON {
 		return func() {}
 	}
 	done, size := r.Record.Done(), r.Record.Size
 	said := make(chan struct{})
 	timer := time.AfterFunc(progressEvery, func() {
 		defer close(said)
-		r.app.errOut.Println(safe.Say("%s of %s done; waiting for an answer, or until the lease of who was at the next one has run out", ledger.Count(done), ledger.Count(size)))
+		r.app.ErrOut.Println(safe.Say("%s of %s done; waiting for an answer, or until the lease of who was at the next one has run out", ledger.Count(done), ledger.Count(size)))
 	})
 	return func() {
 		if !timer.Stop() {
@@ -99,7 +100,7 @@ func (r *decisionRun) left() error {
 	case errors.As(err, new(*ledger.DrivenError)):
 		return err
 	case err != nil && r.Record.State == ledger.RunRunning:
-		why = asFailure(err).Message
+		why = base.AsFailure(err).Message
 	}
 	hint := "look, then: indoubt runs resume " + r.Record.ID
 	switch {
@@ -122,32 +123,32 @@ func (d *decideFlags) digest(verb string, args []string) string {
 func (r *decisionRun) result(ctx context.Context, id string, effect string, line safe.Text) resultJSON {
 	out := resultJSON{OK: true, Effect: effect, line: line}
 	if rec, err := r.store.Read(ctx, ledger.Locator{ID: id}); err == nil {
-		out.operationJSON = new(asJSON(see(r.policy, rec)))
+		out.OperationJSON = new(base.AsJSON(base.See(r.policy, rec)))
 	}
 	return out
 }
 
 // failed is an operation that was not changed, as it is now.
 func (r *decisionRun) failed(ctx context.Context, id string, err error) resultJSON {
-	out := failedResult(id, asFailure(err))
-	out.operationJSON = r.result(context.WithoutCancel(ctx), id, "", safe.Text{}).operationJSON
+	out := failedResult(id, base.AsFailure(err))
+	out.OperationJSON = r.result(context.WithoutCancel(ctx), id, "", safe.Text{}).OperationJSON
 	return out
 }
 
-func failedResult(arg string, f *failure) resultJSON {
-	return resultJSON{Asked: arg, Error: f.json(), failure: f}
+func failedResult(arg string, f *base.Failure) resultJSON {
+	return resultJSON{Asked: arg, Error: f.JSON(), failure: f}
 }
 
 // finish prints the results. The worst exit code wins, and its error speaks for
 // the whole.
-func (a *app) finish(results []resultJSON) error {
-	worst := &failure{}
-	effect := effectNoop
+func finish(a *base.App, results []resultJSON) error {
+	worst := &base.Failure{}
+	effect := base.EffectNoop
 	for _, r := range results {
-		if r.failure != nil && r.failure.exit() > worst.exit() {
+		if r.failure != nil && r.failure.Exit() > worst.Exit() {
 			worst = r.failure
 		}
-		if r.Effect != "" && r.Effect != effectNoop {
+		if r.Effect != "" && r.Effect != base.EffectNoop {
 			effect = r.Effect
 		}
 	}
@@ -160,22 +161,22 @@ func (a *app) finish(results []resultJSON) error {
 		}
 	}
 	if worst.Code == "" {
-		return a.done(effect, data, write)
+		return a.Done(effect, data, write)
 	}
-	if effect == effectNoop {
+	if effect == base.EffectNoop {
 		effect = ""
 	}
 	whole := *worst
 	whole.Effect, whole.Data, whole.Text = effect, data, write
 	if len(results) > 1 {
-		whole.Message, whole.More = a.sum(results, worst)
+		whole.Message, whole.More = sumUp(a, results, worst)
 	}
 	return &whole
 }
 
-// sum says what went wrong with several operations.
-func (a *app) sum(results []resultJSON, worst *failure) (message string, lines []string) {
-	if a.json {
+// sumUp says what went wrong with several operations.
+func sumUp(a *base.App, results []resultJSON, worst *base.Failure) (message string, lines []string) {
+	if a.JSON {
 		return worst.Message, worst.More
 	}
 	for _, r := range results {

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"indoubt/ledger"
+	"indoubt/ui/cli/base"
 	"indoubt/ui/ticket"
 )
 
@@ -19,7 +20,7 @@ var decisions = []struct {
 	short, long, example string
 	needs                needs
 	// more adds options of its own, and returns what they must be before anything is opened.
-	more func(a *app, cmd *cobra.Command, d *decideFlags) (check func(args []string) error)
+	more func(a *base.App, cmd *cobra.Command, d *decideFlags) (check func(args []string) error)
 }{
 	{ledger.VerbConfirm, "Say that it landed", `Say that a write in doubt landed. Give the receipts you found: two or more make
 it "happened twice". Afterwards only a person settles it.`,
@@ -71,8 +72,8 @@ it, for a day after it was sent. A kind that replaces what is on its target runs
 after another one.`
 
 // newDecision makes the command of a verb that only changes the ledger.
-func newDecision(verb ledger.Verb) func(*app) *cobra.Command {
-	return func(a *app) *cobra.Command {
+func newDecision(verb ledger.Verb) func(*base.App) *cobra.Command {
+	return func(a *base.App) *cobra.Command {
 		var flags decideFlags
 		for _, v := range decisions {
 			if v.verb != verb {
@@ -87,7 +88,7 @@ func newDecision(verb ledger.Verb) func(*app) *cobra.Command {
 				if err := check(args); err != nil {
 					return err
 				}
-				return a.decide(cmd.Context(), string(verb), args, &flags, v.needs, decide)
+				return decideAll(cmd.Context(), a, string(verb), args, &flags, v.needs, decide)
 			}
 			return cmd
 		}
@@ -95,51 +96,51 @@ func newDecision(verb ledger.Verb) func(*app) *cobra.Command {
 	}
 }
 
-func withReceipts(_ *app, cmd *cobra.Command, d *decideFlags) func([]string) error {
+func withReceipts(_ *base.App, cmd *cobra.Command, d *decideFlags) func([]string) error {
 	cmd.Flags().StringArrayVar(&d.receipts, "receipt", nil, "a receipt found; may be given more than once")
 	return func(args []string) error {
 		switch {
 		case slices.ContainsFunc(d.receipts, func(r string) bool { return strings.TrimSpace(r) == "" }):
-			return usage("--receipt is empty", "leave it out when there is none")
+			return base.Usage("--receipt is empty", "leave it out when there is none")
 		case len(d.receipts) > 0 && len(args) > 1:
-			return usage("--receipt belongs to one operation, and several are named", "confirm them one by one")
+			return base.Usage("--receipt belongs to one operation, and several are named", "confirm them one by one")
 		}
 		return nil
 	}
 }
 
-func withUntil(a *app, cmd *cobra.Command, d *decideFlags) func([]string) error {
+func withUntil(a *base.App, cmd *cobra.Command, d *decideFlags) func([]string) error {
 	cmd.Flags().StringVar(&d.until, "until", "", "a duration (2h), a time of day (06:00) or an RFC 3339 time")
 	return func([]string) error {
 		if d.until == "" {
-			return usage("park needs a time", "add --until 2h or --until 06:00")
+			return base.Usage("park needs a time", "add --until 2h or --until 06:00")
 		}
-		_, err := until(d.until, a.clock())
+		_, err := until(d.until, a.Clock())
 		return err
 	}
 }
 
-func withTruth(a *app, cmd *cobra.Command, d *decideFlags) func([]string) error {
+func withTruth(a *base.App, cmd *cobra.Command, d *decideFlags) func([]string) error {
 	f := cmd.Flags()
 	f.StringVar(&d.truth, "truth", "", "taken_back, both_wanted, landed_once or not_landed")
 	f.StringVar(&d.reference, "reference", "", "taken_back: the refund, the ticket")
 	f.StringArrayVar(&d.receipts, "receipt", nil, "landed_once: the receipt that is its own")
 	return func([]string) error {
-		truth, err := a.truth(*d)
+		truth, err := truth(a, *d)
 		d.truth = string(truth)
 		return err
 	}
 }
 
 // truth is what was said to be true, or is asked for at a terminal.
-func (a *app) truth(flags decideFlags) (ledger.Truth, error) {
+func truth(a *base.App, flags decideFlags) (ledger.Truth, error) {
 	said := ledger.Truth(flags.truth)
-	if said == "" && a.terminal() {
+	if said == "" && a.Terminal() {
 		question := ""
 		for i, t := range ledger.Truths {
 			question += fmt.Sprintf("  %d  %s\n", i+1, t.Words())
 		}
-		answer, err := a.ask(question + "What is true? ")
+		answer, err := a.Ask(question + "What is true? ")
 		if n, bad := strconv.Atoi(answer); err == nil && bad == nil && n >= 1 && n <= len(ledger.Truths) {
 			said = ledger.Truths[n-1]
 		}
@@ -149,7 +150,7 @@ func (a *app) truth(flags decideFlags) (ledger.Truth, error) {
 		if flags.truth != "" {
 			message = fmt.Sprintf("--truth %q is none of the four", flags.truth)
 		}
-		return "", usage(message, "add --truth taken_back, both_wanted, landed_once or not_landed")
+		return "", base.Usage(message, "add --truth taken_back, both_wanted, landed_once or not_landed")
 	}
 	return said, nil
 }
@@ -157,7 +158,7 @@ func (a *app) truth(flags decideFlags) (ledger.Truth, error) {
 func until(s string, now time.Time) (time.Time, error) {
 	at, err := ticket.Until(s, now, time.Local)
 	if err != nil {
-		return at, usage(fmt.Sprintf("--until %q is not a time to come", s), "write a duration (2h, 1d), a time of day (06:00), a date with a time or an RFC 3339 time")
+		return at, base.Usage(fmt.Sprintf("--until %q is not a time to come", s), "write a duration (2h, 1d), a time of day (06:00), a date with a time or an RFC 3339 time")
 	}
 	return at, nil
 }
@@ -167,5 +168,5 @@ func past(flag, s string, now time.Time) (time.Time, error) {
 	if w, err := ledger.ParseWhen(s, time.Local); err == nil && w.Past(now).Before(now) {
 		return w.Past(now), nil
 	}
-	return time.Time{}, usage(fmt.Sprintf("--%s %q is not a time that has passed", flag, s), "write "+ledger.WhenHelp)
+	return time.Time{}, base.Usage(fmt.Sprintf("--%s %q is not a time that has passed", flag, s), "write "+ledger.WhenHelp)
 }

@@ -14,15 +14,16 @@ import (
 	"indoubt/ledger/hostclock"
 	"indoubt/ledger/open"
 	"indoubt/reconcile/drill"
+	"indoubt/ui/cli/base"
 )
 
-type demoCommand struct{ *app }
+type demoCommand struct{ *base.App }
 
-func newDemoCommand(a *app) *cobra.Command {
+func newDemoCommand(a *base.App) *cobra.Command {
 	var seed uint64
 	var dir, at string
 	cmd := &cobra.Command{
-		Use: "demo", GroupID: groupLook,
+		Use: "demo", GroupID: base.GroupLook,
 		Short: "Look around in a simulated outage",
 		Long: `Open the console over a simulated outage: a downstream on this machine that
 loses answers, and pipelines that write to it. Nothing leaves this machine, and
@@ -31,9 +32,9 @@ With --dir of an earlier demo, that one goes on as you left it.
 
 Without a terminal the list is printed instead.`,
 		Example: "  indoubt demo\n  indoubt demo --seed 7 --dir ./night",
-		Args:    maxArgs(0),
+		Args:    base.MaxArgs(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := a.mayChange("make a demo"); err != nil {
+			if err := a.MayChange("make a demo"); err != nil {
 				return err
 			}
 			return demoCommand{a}.demo(cmd.Context(), seed, dir, at)
@@ -51,17 +52,17 @@ func (c demoCommand) demo(ctx context.Context, seed uint64, dir, at string) (err
 	var still time.Time
 	if at != "" {
 		if still, err = time.Parse(time.RFC3339, at); err != nil {
-			return usage("--at takes a time such as 2026-03-09T02:06:00Z", "")
+			return base.Usage("--at takes a time such as 2026-03-09T02:06:00Z", "")
 		}
-		c.clock = func() time.Time { return still }
-		c.steady = hostclock.With(c.clock)
+		c.Clock = func() time.Time { return still }
+		c.Steady = hostclock.With(c.Clock)
 	}
 	if dir, err = demoDir(dir); err != nil {
 		return err
 	}
-	said := c.out
-	if c.json { // which prints one object and nothing else
-		said = c.errOut
+	said := c.Out
+	if c.JSON { // which prints one object and nothing else
+		said = c.ErrOut
 	}
 	said.Printf("Demo in %s: everything is kept there, delete it when you are done.\n", dir)
 	create := func(ctx context.Context, name string, clock ledger.Clock, actor ledger.Actor) (ledger.Store, error) {
@@ -72,14 +73,14 @@ func (c demoCommand) demo(ctx context.Context, seed uint64, dir, at string) (err
 		return fmt.Errorf("make the demo: %w", err)
 	}
 	defer func() { err = cmp.Or(err, world.Close()) }()
-	c.ledgerPath, c.policyPath, c.live = world.LedgerPath, world.PolicyPath, nil
-	if !drawable(c.app) {
+	c.LedgerPath, c.PolicyPath, c.Live = world.LedgerPath, world.PolicyPath, nil
+	if !drawable(c.App) {
 		return consoleCommand(c).printInstead(ctx, nil, "")
 	}
 	if still.IsZero() {
 		world.Go()
 	}
-	c.banner = "demo: a simulated outage"
+	c.Banner = "demo: a simulated outage"
 	err = consoleCommand(c).fullScreen(ctx, nil, "")
 	said.Printf("To go on with this demo: %s demo --dir %s\n", os.Args[0], ledger.ShellWord(dir))
 	return err
@@ -102,7 +103,7 @@ func demoDir(dir string) (string, error) {
 		return "", err
 	}
 	if len(there) > 0 && !drill.Kept(dir) {
-		return "", usage("--dir "+dir+" is not empty, and holds no demo",
+		return "", base.Usage("--dir "+dir+" is not empty, and holds no demo",
 			"name the directory of an earlier demo, an empty one, or one that does not exist yet")
 	}
 	return dir, nil
@@ -111,7 +112,7 @@ func demoDir(dir string) (string, error) {
 // progress shows how far something is, in one line that is wiped at the end.
 // It is silent without a terminal.
 func (c demoCommand) progress() func(what string, share float64) {
-	if !isTerminal(c.rawErr) {
+	if !base.IsTerminal(c.RawErr) {
 		return nil
 	}
 	shown := -1
@@ -121,9 +122,9 @@ func (c demoCommand) progress() func(what string, share float64) {
 			return
 		}
 		shown = percent
-		fmt.Fprintf(c.rawErr, "\r%s … %d%%", what, percent)
+		fmt.Fprintf(c.RawErr, "\r%s … %d%%", what, percent)
 		if share >= 1 {
-			fmt.Fprint(c.rawErr, "\r\x1b[K")
+			fmt.Fprint(c.RawErr, "\r\x1b[K")
 		}
 	}
 }

@@ -9,20 +9,21 @@ import (
 	"github.com/spf13/cobra"
 
 	"indoubt/ledger"
+	"indoubt/ui/cli/base"
 	"indoubt/ui/safe"
 	"indoubt/ui/ticket"
 )
 
-func newDoctorCommand(a *app) *cobra.Command {
+func newDoctorCommand(a *base.App) *cobra.Command {
 	return &cobra.Command{
-		Use: "doctor", GroupID: groupCare,
+		Use: "doctor", GroupID: base.GroupCare,
 		Short: "Check the ledger, the policy and its secrets",
 		Long: `Check everything that indoubt stands on: the ledger (integrity, schema, home,
 file system, lock, permissions), the policy, the secrets that its checks need, and
 when something was last written. Nothing is changed.
 
 Exit 0: all is well, or only warnings; 1: something has failed.`,
-		Args: maxArgs(0), ValidArgsFunction: cobra.NoFileCompletions,
+		Args: base.MaxArgs(0), ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return (&examination{a: a}).run(cmd.Context())
 		},
@@ -30,7 +31,7 @@ Exit 0: all is well, or only warnings; 1: something has failed.`,
 }
 
 type examination struct {
-	a        *app
+	a        *base.App
 	findings []ledger.Finding
 }
 
@@ -43,24 +44,24 @@ func (x *examination) ok(check, format string, args ...any) {
 }
 
 func (x *examination) broken(check string, err error) {
-	f := asFailure(err)
-	x.say(check, ledger.LevelFail, f.Message, cmp.Or(firstLine(f.Hint), lookAgain))
+	f := base.AsFailure(err)
+	x.say(check, ledger.LevelFail, f.Message, cmp.Or(base.FirstLine(f.Hint), lookAgain))
 }
 
 const lookAgain = "look again in a moment; if it stays, stop what writes to the ledger and look at its disk"
 
 func (x *examination) run(ctx context.Context) error {
-	s, err := x.a.ledgerFor(ctx, toLook)
+	s, err := x.a.LedgerFor(ctx, base.ToLook)
 	if err != nil {
-		f := asFailure(err)
+		f := base.AsFailure(err)
 		x.say("ledger", ledger.LevelFail, f.Message, "indoubt init makes one; indoubt doctor --ledger PATH looks at another one")
 		if f.Code != "no_ledger" {
-			x.findings[0].Do = firstLine(f.Hint)
+			x.findings[0].Do = base.FirstLine(f.Hint)
 		}
 	} else {
 		x.ledger(ctx, s)
 	}
-	if err == nil || !isMissing(err) {
+	if err == nil || !base.IsMissing(err) {
 		x.where(ctx)
 	}
 	x.policy(ctx, s)
@@ -76,8 +77,8 @@ func (x *examination) ledger(ctx context.Context, s ledger.Store) {
 		x.broken("ledger", err)
 		return
 	}
-	x.ok("ledger", "%s, schema %d, made %s", short(x.a.ledgerName()), info.Schema, clockTime(info.CreatedAt))
-	at, err := x.a.place()
+	x.ok("ledger", "%s, schema %d, made %s", base.Short(x.a.LedgerName()), info.Schema, clockTime(info.CreatedAt))
+	at, err := x.a.Place()
 	if err != nil {
 		x.broken("ledger", err)
 		return
@@ -111,17 +112,17 @@ func (x *examination) ledger(ctx context.Context, s ledger.Store) {
 
 // where looks at where the ledger is kept, as its place can.
 func (x *examination) where(ctx context.Context) {
-	at, err := x.a.place()
+	at, err := x.a.Place()
 	if err != nil {
 		return
 	}
 	if e, ok := at.(interface {
 		Examine(ctx context.Context, s ledger.Store, name func(string) string) []ledger.Finding
 	}); ok {
-		for _, f := range e.Examine(ctx, x.a.store, short) {
+		for _, f := range e.Examine(ctx, x.a.Store, base.Short) {
 			if f.Err != nil {
-				failed := asFailure(f.Err)
-				f.Found, f.Do = failed.Message, cmp.Or(f.Do, firstLine(failed.Hint), lookAgain)
+				failed := base.AsFailure(f.Err)
+				f.Found, f.Do = failed.Message, cmp.Or(f.Do, base.FirstLine(failed.Hint), lookAgain)
 			}
 			x.findings = append(x.findings, f)
 		}
@@ -135,7 +136,7 @@ func (x *examination) lastWrites(ctx context.Context, s ledger.Store) {
 		x.broken("last write", err)
 		return
 	}
-	now := x.a.clock()
+	now := x.a.Clock()
 	if info.LastWrite.IsZero() {
 		x.say("last write", ledger.LevelWarn, "nothing was ever recorded here", "record a write: indoubt run --kind post -- curl --fail-with-body …")
 		return
@@ -150,7 +151,7 @@ func (x *examination) lastWrites(ctx context.Context, s ledger.Store) {
 	}
 	x.say("last write", level, ticket.Ago(now.Sub(info.LastWrite))+by, do)
 	if l := info.Look; l != nil {
-		said := lookedFor(l, x.a.policyToLookBy())
+		said := lookedFor(l, x.a.PolicyToLookBy())
 		x.say("look first", ledger.LevelWarn, "it was adopted at "+clockTime(l.Adopted)+": "+said[0], said[1])
 	}
 	if holds, err := s.Holds(ctx, now); err == nil {
@@ -181,15 +182,15 @@ func (x *examination) report() error {
 	data := map[string]any{"checks": x.findings, "failed": fails, "warnings": warns}
 	write := func(w *safe.Writer) {
 		for _, f := range x.findings {
-			w.Printf("%-4s  %-12s %s\n", f.Level, f.Check, firstLine(f.Found))
+			w.Printf("%-4s  %-12s %s\n", f.Level, f.Check, base.FirstLine(f.Found))
 			if f.Do != "" {
 				w.Printf("%19s→ %s\n", "", f.Do)
 			}
 		}
 	}
 	if fails > 0 {
-		return &failure{Code: "unwell", Message: fmt.Sprintf("%d of %d checks failed", fails, len(x.findings)),
+		return &base.Failure{Code: "unwell", Message: fmt.Sprintf("%d of %d checks failed", fails, len(x.findings)),
 			Hint: "do what stands behind each →, then: indoubt doctor", Data: data, Text: write}
 	}
-	return x.a.done("", data, write)
+	return x.a.Done("", data, write)
 }

@@ -12,33 +12,34 @@ import (
 	"indoubt/ledger"
 	"indoubt/policy"
 	"indoubt/policy/transport"
+	"indoubt/ui/cli/base"
 	"indoubt/ui/ticket"
 )
 
 // policy looks at the policy file: is it good, are its secrets there, do effects show as late as
 // it says.
 func (x *examination) policy(ctx context.Context, s ledger.Store) {
-	path, _ := x.a.policyFile()
-	p, err := x.a.policy()
+	path, _ := x.a.PolicyFile()
+	p, err := x.a.Policy()
 	if err != nil {
-		f := asFailure(err)
-		x.say("policy", ledger.LevelFail, firstLine(f.Message), firstLine(f.Hint))
+		f := base.AsFailure(err)
+		x.say("policy", ledger.LevelFail, base.FirstLine(f.Message), base.FirstLine(f.Hint))
 		return
 	}
 	if p.Empty() {
-		x.say("policy", ledger.LevelWarn, "none at "+short(path)+": nothing is checked, costs are guesses", "indoubt policy init")
+		x.say("policy", ledger.LevelWarn, "none at "+base.Short(path)+": nothing is checked, costs are guesses", "indoubt policy init")
 		return
 	}
-	now := x.a.rules().now()
-	switch force := now.force; {
-	case now.differs != nil:
-		f := asFailure(now.differs)
-		x.say("policy", ledger.LevelWarn, firstLine(f.Message), firstLine(cmp.Or(f.Hint, "or roll the one in force out to this host")))
+	now := x.a.Rules().Now()
+	switch force := now.Force; {
+	case now.Differs != nil:
+		f := base.AsFailure(now.Differs)
+		x.say("policy", ledger.LevelWarn, base.FirstLine(f.Message), base.FirstLine(cmp.Or(f.Hint, "or roll the one in force out to this host")))
 	case force.Number > 0:
 		x.ok("policy", "%s, %d kinds, %s, in force as number %d by %s",
-			short(path), len(p.Kinds()), prefix(p.Digest(), 12), force.Number, force.Actor.Name)
+			base.Short(path), len(p.Kinds()), base.Prefix(p.Digest(), 12), force.Number, force.Actor.Name)
 	default:
-		x.ok("policy", "%s, %d kinds, %s; none is in force yet", short(path), len(p.Kinds()), prefix(p.Digest(), 12))
+		x.ok("policy", "%s, %d kinds, %s; none is in force yet", base.Short(path), len(p.Kinds()), base.Prefix(p.Digest(), 12))
 	}
 	for _, w := range p.Warnings() {
 		x.say("policy", ledger.LevelWarn, fmt.Sprintf("line %d: %s", w.Line, w.Message), w.Hint)
@@ -71,7 +72,7 @@ func (x *examination) lags(ctx context.Context, s ledger.Store, p *policy.Policy
 	if s == nil {
 		return
 	}
-	q := ledger.Query{Tab: ledger.TabAll, Order: ledger.OrderNewest, Now: x.a.clock(), Limit: mostLanded}
+	q := ledger.Query{Tab: ledger.TabAll, Order: ledger.OrderNewest, Now: x.a.Clock(), Limit: mostLanded}
 	q.Filter = ledger.Filter{Text: "state:committed", Terms: []ledger.Term{{Field: "state", Value: string(ledger.Committed)}}}
 	page, err := s.Page(ctx, q)
 	var ids []string
@@ -90,7 +91,7 @@ func (x *examination) lags(ctx context.Context, s ledger.Store, p *policy.Policy
 	}
 	longest, judge := map[string]time.Duration{}, ticket.ByPolicy(func() *policy.Policy { return p })
 	for _, rec := range recs {
-		if f := judge(rec, x.a.clock()); f.LagNear {
+		if f := judge(rec, x.a.Clock()); f.LagNear {
 			longest[rec.Operation.Kind] = max(longest[rec.Operation.Kind], f.Lag)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"indoubt/ledger/hostclock"
 	"indoubt/ledger/need"
+	"indoubt/ui/cli/base"
 )
 
 // A terminal that cannot move its cursor, as that of an editor, is no place for a console.
@@ -36,12 +37,12 @@ func (b *bench) onDumb(args ...string) string {
 		all, _ := io.ReadAll(screen) // ends with EIO, when the other end is closed
 		seen <- string(all)
 	}()
-	a := newApp(strings.NewReader(""), tty, tty)
-	a.clock, a.steady = b.clock, hostclock.With(b.clock)
-	a.env = func(name string) string {
+	a := base.NewApp(strings.NewReader(""), tty, tty)
+	a.Clock, a.Steady = b.clock, hostclock.With(b.clock)
+	a.Env = func(name string) string {
 		return map[string]string{"INDOUBT_LEDGER": b.ledger, "INDOUBT_POLICY": b.policy, "INDOUBT_ACTOR": "maya", "TERM": "dumb"}[name]
 	}
-	a.run(context.Background(), args)
+	run(context.Background(), a, args)
 	tty.Close()
 	return <-seen
 }

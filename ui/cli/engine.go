@@ -8,21 +8,22 @@ import (
 	"github.com/spf13/cobra"
 
 	"indoubt/ledger"
+	"indoubt/ui/cli/base"
 	"indoubt/ui/ticket"
 )
 
-type engineCommand struct{ *app }
+type engineCommand struct{ *base.App }
 
-func newEngineCommand(a *app) *cobra.Command {
+func newEngineCommand(a *base.App) *cobra.Command {
 	var metrics string
 	cmd := &cobra.Command{
-		Use: "engine", GroupID: groupCare,
+		Use: "engine", GroupID: base.GroupCare,
 		Short: "Check what is in doubt, without end",
 		Long: `Ask the other side whether writes in doubt landed, each when its check is due,
 until it is interrupted. It sends nothing but notices (notify: in the policy).
 One for each ledger is enough; a second one does no harm.`,
 		Example: "  indoubt engine\n  indoubt engine --metrics :9464",
-		Args:    maxArgs(0), ValidArgsFunction: cobra.NoFileCompletions,
+		Args:    base.MaxArgs(0), ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := checkCommand{a}.open(cmd.Context())
 			if err != nil {
@@ -37,20 +38,20 @@ One for each ledger is enough; a second one does no harm.`,
 
 // follow runs the engine without a console. It ends with ctx, after writes in flight.
 func (c engineCommand) follow(ctx context.Context, s ledger.Store, metrics string) error {
-	say := func(line string) { c.errOut.Println(clockTime(c.clock()) + "  " + line) }
-	live := c.watchPolicy(ctx, say)
-	engine := c.engine(s, live.inForce, true, say)
+	say := func(line string) { c.ErrOut.Println(clockTime(c.Clock()) + "  " + line) }
+	live := c.WatchPolicy(ctx, say)
+	engine := c.Engine(s, live.InForce, true, say)
 	served := make(chan struct{})
 	if metrics == "" {
 		close(served)
 	} else {
-		shown, done, err := serveMetrics(ctx, c.app, metrics, s, func(ctx context.Context, m *exposition) error {
-			return writeMetrics(ctx, m, s, engine, live.problem(), c.clock())
+		shown, done, err := serveMetrics(ctx, c.App, metrics, s, func(ctx context.Context, m *exposition) error {
+			return writeMetrics(ctx, m, s, engine, live.Problem(), c.Clock())
 		})
 		if err != nil {
 			return err
 		}
-		c.errOut.Println("metrics at " + shown)
+		c.ErrOut.Println("metrics at " + shown)
 		go func() { <-done; close(served) }()
 	}
 	info, err := s.Info(ctx)

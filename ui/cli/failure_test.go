@@ -15,6 +15,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/need"
+	"indoubt/ui/cli/base"
 )
 
 func TestExitCodesOfErrors(t *testing.T) {
@@ -24,7 +25,7 @@ func TestExitCodesOfErrors(t *testing.T) {
 		code string
 	}{
 		{errors.New("anything"), 1, "error"},
-		{usage("no", ""), 2, "usage"},
+		{base.Usage("no", ""), 2, "usage"},
 		{&ledger.FilterError{Text: "x:", Message: "m", Hint: "h"}, 2, "usage"},
 		{&ledger.AmbiguousError{Prefix: "0198"}, 2, "usage"},
 		{fmt.Errorf("read: %w", ledger.ErrNotFound), 3, "not_found"},
@@ -51,26 +52,26 @@ func TestExitCodesOfErrors(t *testing.T) {
 		{ledger.Trouble{Code: "former", Message: "m", Do: "d"}, 3, "former"},
 		{ledger.Trouble{Code: "usage", Message: "m", Do: "d"}, 2, "usage"},
 	} {
-		f := asFailure(fmt.Errorf("outside: %w", c.err))
-		need.That(t, f.exit() == c.exit && f.Code == c.code && f.Message != "", "%T %v: exit %d, code %s, want %d, %s", c.err, c.err, f.exit(), f.Code, c.exit, c.code)
+		f := base.AsFailure(fmt.Errorf("outside: %w", c.err))
+		need.That(t, f.Exit() == c.exit && f.Code == c.code && f.Message != "", "%T %v: exit %d, code %s, want %d, %s", c.err, c.err, f.Exit(), f.Code, c.exit, c.code)
 		need.That(t, f.Code == "error" || f.Code == "usage" || strings.HasPrefix(f.Code, "h") || f.Code == "refused" || f.Hint != "", "%s has no hint", f.Code)
 	}
 }
 
 // What else went wrong is said, too, where a command was interrupted.
 func TestAnInterruptHidesNothing(t *testing.T) {
-	f := asFailure(errors.Join(context.Canceled, errors.New("the mark stays")))
+	f := base.AsFailure(errors.Join(context.Canceled, errors.New("the mark stays")))
 	need.Equal(t, f.Code+": "+f.Message, "stopped: interrupted\nthe mark stays")
 }
 
 // failing gives the error of a command line and checks that text says the same.
-func (b *bench) failing(exit int, code string, args ...string) *errorJSON {
+func (b *bench) failing(exit int, code string, args ...string) *base.ErrorJSON {
 	b.Helper()
 	a := b.json(exit, args...)
 	if a.Error.Code != code {
 		b.Errorf("indoubt %s: code %s, want %s", strings.Join(args, " "), a.Error.Code, code)
 	}
-	if out := b.want(exit, args...); !strings.Contains(out, firstLine(a.Error.Message)) {
+	if out := b.want(exit, args...); !strings.Contains(out, base.FirstLine(a.Error.Message)) {
 		b.Errorf("indoubt %s: text and JSON differ\n%s\n%s", strings.Join(args, " "), out, a.Error.Message)
 	}
 	return a.Error

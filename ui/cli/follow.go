@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ui/cli/base"
 )
 
 const (
@@ -18,7 +19,7 @@ const (
 // follow prints what is there and then what comes, until ctx ends. A ledger that is lost
 // is waited for: what was written meanwhile comes then.
 func (c logCommand) follow(ctx context.Context, s ledger.Store, o logOptions, events []ledger.Event, place ledger.Cursor, changed <-chan struct{}) error {
-	ctx, stop := whileRead(ctx, c.rawOut)
+	ctx, stop := base.WhileRead(ctx, c.RawOut)
 	defer stop()
 	names, err := c.names(ctx, s, events)
 	if err != nil && ctx.Err() == nil {
@@ -35,7 +36,7 @@ func (c logCommand) follow(ctx context.Context, s ledger.Store, o logOptions, ev
 		if other := (*ledger.CursorError)(nil); errors.As(err, &other) { // a failover, or another ledger
 			info, failed := s.Info(ctx)
 			if err = failed; err == nil {
-				c.errOut.Println("the history is another one than before: some of it may not have been shown")
+				c.ErrOut.Println("the history is another one than before: some of it may not have been shown")
 				next = info.Cursor
 			}
 		}
@@ -59,8 +60,8 @@ func (c logCommand) follow(ctx context.Context, s ledger.Store, o logOptions, ev
 			wait(ctx, changed, followStep)
 		}
 		if err := read(); err != nil && ctx.Err() == nil {
-			regain(ctx, c.app, err, func(line string) { c.errOut.Println(line) }, func(other ledger.Store) { s, changed = other, other.Watch(ctx) }, read)
-			c.errOut.Println("the ledger is back")
+			regain(ctx, c.App, err, func(line string) { c.ErrOut.Println(line) }, func(other ledger.Store) { s, changed = other, other.Watch(ctx) }, read)
+			c.ErrOut.Println("the ledger is back")
 		}
 		if ctx.Err() != nil {
 			return nil
@@ -81,9 +82,9 @@ func wait(ctx context.Context, changed <-chan struct{}, most time.Duration) {
 
 // regain says that the ledger is lost, and tries to read it, also from a store that it
 // opens anew and goes over to, until that succeeds.
-func regain(ctx context.Context, a *app, err error, say func(string), over func(ledger.Store), read func() error) {
+func regain(ctx context.Context, a *base.App, err error, say func(string), over func(ledger.Store), read func() error) {
 	if ctx.Err() == nil {
-		say("the ledger is lost: " + strings.TrimSuffix(asFailure(err).Message, ".") + "; it is tried again until it is back")
+		say("the ledger is lost: " + strings.TrimSuffix(base.AsFailure(err).Message, ".") + "; it is tried again until it is back")
 	}
 	for ctx.Err() == nil && err != nil {
 		wait(ctx, nil, lostStep)
@@ -91,11 +92,11 @@ func regain(ctx context.Context, a *app, err error, say func(string), over func(
 			break
 		}
 		var s ledger.Store
-		if s, err = a.open(ctx, toLook); err != nil {
+		if s, err = a.Open(ctx, base.ToLook); err != nil {
 			continue
 		}
-		a.store.Close()
-		keep(a, s)
+		a.Store.Close()
+		base.Keep(a, s)
 		over(s)
 		err = read()
 	}

@@ -12,6 +12,7 @@ import (
 	"indoubt/ledger"
 	"indoubt/policy"
 	"indoubt/ui/act"
+	"indoubt/ui/cli/base"
 	"indoubt/ui/safe"
 )
 
@@ -25,7 +26,7 @@ func (f *scopeFlags) scope(args []string) (ledger.HoldScope, error) {
 	var out []ledger.HoldScope
 	for _, kind := range args {
 		if strings.TrimSpace(kind) == "" {
-			return "", usage("the kind is empty", "")
+			return "", base.Usage("the kind is empty", "")
 		}
 		out = append(out, ledger.HoldScope("kind:"+strings.TrimPrefix(kind, "kind:")))
 	}
@@ -36,14 +37,14 @@ func (f *scopeFlags) scope(args []string) (ledger.HoldScope, error) {
 		out = append(out, "all")
 	}
 	if len(out) != 1 {
-		return "", usage("name one of KIND, --downstream D and --all", "")
+		return "", base.Usage("name one of KIND, --downstream D and --all", "")
 	}
 	return out[0], nil
 }
 
-type holdCommand struct{ *app }
+type holdCommand struct{ *base.App }
 
-func newHoldCommand(a *app) *cobra.Command {
+func newHoldCommand(a *base.App) *cobra.Command {
 	var flags decideFlags
 	cmd := ofScope(&cobra.Command{
 		Use:   "hold [KIND|--downstream D|--all]",
@@ -67,7 +68,7 @@ until that is released, also where another hold takes its place.`,
 	return cmd
 }
 
-func newReleaseCommand(a *app) *cobra.Command {
+func newReleaseCommand(a *base.App) *cobra.Command {
 	var flags decideFlags
 	cmd := ofScope(&cobra.Command{
 		Use:   "release [KIND|--downstream D|--all]",
@@ -91,10 +92,10 @@ looked at the other side for what was sent last, --look-first 0 lets one kind go
 }
 
 // ofScope has a command take what it is about: a kind, a downstream or everything.
-func ofScope(cmd *cobra.Command, a *app, flags *decideFlags,
+func ofScope(cmd *cobra.Command, a *base.App, flags *decideFlags,
 	do func(holdCommand, context.Context, ledger.HoldScope, *decideFlags) error) *cobra.Command {
 	var which scopeFlags
-	cmd.GroupID, cmd.Args, cmd.ValidArgsFunction = groupDecide, maxArgs(1), cobra.NoFileCompletions
+	cmd.GroupID, cmd.Args, cmd.ValidArgsFunction = base.GroupDecide, base.MaxArgs(1), cobra.NoFileCompletions
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		scope, err := which.scope(args)
 		if err != nil {
@@ -109,12 +110,12 @@ func ofScope(cmd *cobra.Command, a *app, flags *decideFlags,
 }
 
 func holdJSON(h ledger.Hold) map[string]any {
-	return map[string]any{"hold": map[string]any{"scope": h.Scope, "begins": h.Begins, "kinds": list(h.Kinds), "actor": h.Actor, "reason": h.Reason,
-		"created_at": moment(h.CreatedAt), "until": moment(h.Until)}}
+	return map[string]any{"hold": map[string]any{"scope": h.Scope, "begins": h.Begins, "kinds": base.List(h.Kinds), "actor": h.Actor, "reason": h.Reason,
+		"created_at": base.Moment(h.CreatedAt), "until": base.Moment(h.Until)}}
 }
 
 func (c holdCommand) hold(ctx context.Context, scope ledger.HoldScope, flags *decideFlags) error {
-	now := c.clock()
+	now := c.Clock()
 	var ends time.Time
 	if flags.until != "" {
 		var err error
@@ -141,15 +142,15 @@ func (c holdCommand) hold(ctx context.Context, scope ledger.HoldScope, flags *de
 		return err
 	}
 	standing := slices.IndexFunc(holds, func(h ledger.Hold) bool { return h.Scope == scope })
-	effect := effectOf(standing < 0, flags.dryRun)
+	effect := base.EffectOf(standing < 0, flags.dryRun)
 	if standing >= 0 {
 		h.Begins = h.Begins || holds[standing].Begins
 	}
 	if flags.dryRun {
-		return c.done(effect, holdJSON(h), func(w *safe.Writer) { w.Println("would hold " + string(scope)) })
+		return c.Done(effect, holdJSON(h), func(w *safe.Writer) { w.Println("would hold " + string(scope)) })
 	}
 	if run.Record.Done() > 0 || standing >= 0 && holds[standing].ChangeID == h.ChangeID {
-		effect = effectNoop
+		effect = base.EffectNoop
 	} else if err := run.store.Hold(ctx, h); err != nil {
 		return err
 	}
@@ -159,16 +160,16 @@ func (c holdCommand) hold(ctx context.Context, scope ledger.HoldScope, flags *de
 		line += " until " + clockTime(ends)
 	}
 	if !h.Begins {
-		return c.done(effect, holdJSON(h), func(w *safe.Writer) { w.Println(line + ": nothing is repeated, and no retry is allowed") })
+		return c.Done(effect, holdJSON(h), func(w *safe.Writer) { w.Println(line + ": nothing is repeated, and no retry is allowed") })
 	}
-	c.errOut.Println(line + ": nothing is begun, repeated or allowed")
+	c.ErrOut.Println(line + ": nothing is begun, repeated or allowed")
 	newest, err := c.standstill(ctx, run.store, h)
 	if err != nil {
 		return err
 	}
 	data := holdJSON(h)
-	data["newest"] = map[string]any{"seq": newest.Seq, "change": newest.ID, "at": moment(newest.At)}
-	return c.done(effect, data, func(w *safe.Writer) {
+	data["newest"] = map[string]any{"seq": newest.Seq, "change": newest.ID, "at": base.Moment(newest.At)}
+	return c.Done(effect, data, func(w *safe.Writer) {
 		w.Printf("nothing is in flight. The newest event is %d, change %s, at %s\n", newest.Seq, newest.ID, clockTime(newest.At))
 	})
 }
@@ -177,13 +178,13 @@ func (c holdCommand) hold(ctx context.Context, scope ledger.HoldScope, flags *de
 func (c holdCommand) standstill(ctx context.Context, s ledger.Store, h ledger.Hold) (newest ledger.Event, err error) {
 	changed, said, reads := s.Watch(ctx), -1, context.WithoutCancel(ctx) // who stops the waiting is told of what
 	for {
-		states, err := s.StateCounts(reads, c.clock())
+		states, err := s.StateCounts(reads, c.Clock())
 		if err != nil {
 			return newest, err
 		}
 		flying := 0
 		for _, of := range states {
-			if of.State == ledger.Pending && h.Covers(of.Kind, c.clock()) {
+			if of.State == ledger.Pending && h.Covers(of.Kind, c.Clock()) {
 				flying += of.Count
 			}
 		}
@@ -192,14 +193,14 @@ func (c holdCommand) standstill(ctx context.Context, s ledger.Store, h ledger.Ho
 			return append(events, newest)[0], err
 		}
 		if flying != said {
-			c.errOut.Printf("%d in flight; waiting for their answers or their deadlines. Ctrl-C leaves the hold\n", flying)
+			c.ErrOut.Printf("%d in flight; waiting for their answers or their deadlines. Ctrl-C leaves the hold\n", flying)
 			said = flying
 		}
 		select {
 		case <-changed:
 		case <-time.After(time.Second): // a deadline passes without an event
 		case <-ctx.Done():
-			return newest, &failure{Code: "in_progress", Message: fmt.Sprintf("%s is held, and %d are still in flight", h.Scope, flying),
+			return newest, &base.Failure{Code: "in_progress", Message: fmt.Sprintf("%s is held, and %d are still in flight", h.Scope, flying),
 				Hint: "indoubt list lane:in_flight"}
 		}
 	}
@@ -222,30 +223,25 @@ func (c holdCommand) release(ctx context.Context, scope ledger.HoldScope, flags 
 		return err
 	}
 	data := map[string]any{"scope": scope}
-	holds, err := run.store.Holds(ctx, c.clock())
+	holds, err := run.store.Holds(ctx, c.Clock())
 	if err != nil {
 		return err
 	}
-	look, err := c.looksFirst(ctx, run, &lift)
+	looks, err := c.looksFirst(ctx, run, &lift)
 	if err != nil {
 		return err
-	}
-	var lines []string
-	if look != nil {
-		data["look_first"], lines = lookJSON(look), lookedFor(look, run.policy)
 	}
 	others := slices.DeleteFunc(slices.Clone(holds), func(h ledger.Hold) bool { return h.Scope == scope })
-	switch standing := len(others) < len(holds) || look != nil; {
+	switch standing := len(others) < len(holds) || looks; {
 	case run.Record.Done() > 0 || !standing && len(others) == 0:
 		run.carry(ctx)
-		return c.done(effectNoop, data, func(w *safe.Writer) { w.Println(string(scope) + " is not held") })
+		return c.Done(base.EffectNoop, data, func(w *safe.Writer) { w.Println(string(scope) + " is not held") })
 	case !standing: // it may be another one that was meant
 		run.carry(ctx)
-		return &failure{Code: "not_found", Message: string(scope) + " is not held; nothing was released", More: held(others),
+		return &base.Failure{Code: "not_found", Message: string(scope) + " is not held; nothing was released", More: held(others),
 			Hint: others[0].Scope.Release()}
 	case flags.dryRun:
-		lines = append([]string{"would release " + string(scope)}, lines...)
-		return c.done(effectWouldUpdate, data, func(w *safe.Writer) { w.Lines(strings.Join(lines, "\n")) })
+		return c.Done(base.EffectWouldUpdate, data, func(w *safe.Writer) { w.Println("would release " + string(scope)) })
 	}
 	lift.Actor, lift.ChangeID = run.actor, run.Record.ChangeID(run.Items[0])
 	if err := run.store.LiftHold(ctx, lift); err != nil {
@@ -262,8 +258,15 @@ func (c holdCommand) release(ctx context.Context, scope ledger.HoldScope, flags 
 		return err
 	}
 	data["allowed"] = loose
-	lines = append(lines, held(others)...)
-	return c.done(effectUpdated, data, func(w *safe.Writer) {
+	lines := held(others)
+	if looks {
+		said, err := c.lookedFor(ctx, run, data)
+		if err != nil {
+			return err
+		}
+		lines = append(said, lines...)
+	}
+	return c.Done(base.EffectUpdated, data, func(w *safe.Writer) {
 		w.Println("released " + string(scope))
 		if loose > 0 {
 			w.Printf("%d allowed sends go out when their pipelines come\n", loose)
@@ -279,9 +282,9 @@ func (c holdCommand) letLoose(ctx context.Context, s ledger.Store, h ledger.Hold
 	allowed, err := ledger.ParseFilter("lane:" + string(ledger.LaneUnfetched))
 	for after, more := "", err == nil; more; more = after != "" && err == nil {
 		var page ledger.Page
-		page, err = s.Page(ctx, ledger.Query{Tab: ledger.TabAll, Filter: allowed, Now: c.clock(), After: after, Limit: 500})
+		page, err = s.Page(ctx, ledger.Query{Tab: ledger.TabAll, Filter: allowed, Now: c.Clock(), After: after, Limit: 500})
 		for _, row := range page.Rows {
-			if h.Covers(row.Kind, c.clock()) {
+			if h.Covers(row.Kind, c.Clock()) {
 				n++
 			}
 		}
@@ -306,15 +309,15 @@ func held(holds []ledger.Hold) []string {
 func (c holdCommand) covered(ctx context.Context, s ledger.Store, p *policy.Policy, scope ledger.HoldScope) ([]string, error) {
 	if downstream, ok := strings.CutPrefix(string(scope), "downstream:"); ok {
 		if p.Downstream(downstream) == nil {
-			return nil, usage(fmt.Sprintf("the policy has no downstream `%s`%s", downstream, meant(downstream, p.Downstreams())), "it has: "+strings.Join(p.Downstreams(), " "))
+			return nil, base.Usage(fmt.Sprintf("the policy has no downstream `%s`%s", downstream, base.Meant(downstream, p.Downstreams())), "it has: "+strings.Join(p.Downstreams(), " "))
 		}
-		return act.KindsOf(ctx, s, c.clock(), scope, p.Kinds(), p.DownstreamOf)
+		return act.KindsOf(ctx, s, c.Clock(), scope, p.Kinds(), p.DownstreamOf)
 	}
 	kind, ok := strings.CutPrefix(string(scope), "kind:")
 	if !ok {
 		return nil, nil
 	}
-	counts, err := s.StateCounts(ctx, c.clock())
+	counts, err := s.StateCounts(ctx, c.Clock())
 	if err != nil {
 		return nil, err
 	}
@@ -323,9 +326,9 @@ func (c holdCommand) covered(ctx context.Context, s ledger.Store, p *policy.Poli
 	case slices.Contains(known, kind):
 		return nil, nil
 	case !policy.NamesKind(kind):
-		return nil, usage(fmt.Sprintf("`%s` is not the name of a kind; nothing was changed", kind), "a kind is like stripe.charge; everything is --all")
+		return nil, base.Usage(fmt.Sprintf("`%s` is not the name of a kind; nothing was changed", kind), "a kind is like stripe.charge; everything is --all")
 	}
-	return nil, usage(fmt.Sprintf("neither the policy nor the ledger knows a kind `%s`; nothing was changed%s", kind, meant(kind, known)),
+	return nil, base.Usage(fmt.Sprintf("neither the policy nor the ledger knows a kind `%s`; nothing was changed%s", kind, base.Meant(kind, known)),
 		"see `indoubt policy show`; everything is --all")
 }
 
@@ -333,7 +336,7 @@ func (c holdCommand) covered(ctx context.Context, s ledger.Store, p *policy.Poli
 // names, instead of operations; check refuses it before anything is written.
 func (c holdCommand) scoped(ctx context.Context, verb string, args []string, needs needs, flags *decideFlags,
 	check func(ledger.Store, *policy.Policy) error) (*decisionRun, error) {
-	run, err := deciding(ctx, c.app, verb, flags, false)
+	run, err := deciding(ctx, c.App, verb, flags, false)
 	if err == nil && check != nil {
 		err = check(run.store, run.policy)
 	}

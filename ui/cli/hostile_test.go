@@ -25,6 +25,7 @@ import (
 	"indoubt/ledger/hostclock"
 	"indoubt/ledger/need"
 	"indoubt/ledger/postgres/pgtest"
+	"indoubt/ui/cli/base"
 )
 
 // hostile has one of everything that a terminal acts on, hides or turns around,
@@ -334,7 +335,7 @@ func TestI11_NoHostileByteReachesATerminal(t *testing.T) {
 		"policy init":   {{"example", filepath.Join(b.dir, "new"+hostile)}, {hostile}, {"--list"}},
 		"policy schema": {{}},
 	}
-	root := newRootCommand(newApp(strings.NewReader(""), io.Discard, io.Discard), nil)
+	root := newRootCommand(base.NewApp(strings.NewReader(""), io.Discard, io.Discard), nil)
 	root.InitDefaultHelpCmd()
 	for _, path := range commandPaths(root, "") {
 		need.That(t, len(cases[path]) != 0, "indoubt %s has no case", path)
@@ -381,10 +382,10 @@ func (b *bench) onTerminal(port string, args []string) string {
 		}
 		seen <- string(all)
 	}()
-	a := newApp(strings.NewReader("y\nbecause "+hostile+"\ny\n"), tty, tty)
-	a.clock, a.steady = b.clock, hostclock.With(b.clock)
-	a.terminal = func() bool { return len(args) > 0 && !slices.Contains(args, "--json") && args[0] != "demo" }
-	a.env = func(name string) string {
+	a := base.NewApp(strings.NewReader("y\nbecause "+hostile+"\ny\n"), tty, tty)
+	a.Clock, a.Steady = b.clock, hostclock.With(b.clock)
+	a.Terminal = func() bool { return len(args) > 0 && !slices.Contains(args, "--json") && args[0] != "demo" }
+	a.Env = func(name string) string {
 		return map[string]string{"INDOUBT_LEDGER": b.ledger, "INDOUBT_POLICY": b.policy, "INDOUBT_ACTOR": "maya"}[name]
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
@@ -417,7 +418,7 @@ func (b *bench) onTerminal(port string, args []string) string {
 			}
 		}()
 	}
-	a.run(ctx, args)
+	run(ctx, a, args)
 	tty.Close()
 	return <-seen
 }

@@ -23,6 +23,7 @@ import (
 	"indoubt/ledger/record/httpproxy"
 	"indoubt/ledger/record/roundtrip"
 	"indoubt/ledger/wire/transmit"
+	"indoubt/ui/cli/base"
 	"indoubt/ui/safe"
 )
 
@@ -33,10 +34,10 @@ type httpFlags struct {
 	requireKey, remote                              bool
 }
 
-func newHTTPCommand(a *app) *cobra.Command {
+func newHTTPCommand(a *base.App) *cobra.Command {
 	var flags httpFlags
 	cmd := &cobra.Command{
-		Use: "http --listen ADDR --upstream URL", GroupID: groupRecord,
+		Use: "http --listen ADDR --upstream URL", GroupID: base.GroupRecord,
 		Short: "Record the writes of any HTTP client, as a proxy",
 		Long: `Stands in front of one upstream. Point a client at it instead of at the upstream:
 reads (GET HEAD OPTIONS TRACE) stream through untouched, every other request is
@@ -62,7 +63,7 @@ Indoubt-Source: PIPELINE@RUN names the caller.
 On SIGTERM nothing new is taken; what is in flight may finish for --grace.`,
 		Example: `  indoubt http --listen 127.0.0.1:8080 --upstream https://api.example.com
   curl -X POST -H 'Idempotency-Key: INV-1042' -d amount=4200 http://127.0.0.1:8080/v1/charges`,
-		Args: maxArgs(0), ValidArgsFunction: cobra.NoFileCompletions,
+		Args: base.MaxArgs(0), ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error { return serveHTTP(cmd.Context(), a, flags) },
 	}
 	f := cmd.Flags()
@@ -79,7 +80,7 @@ On SIGTERM nothing new is taken; what is in flight may finish for --grace.`,
 	return cmd
 }
 
-func serveHTTP(ctx context.Context, a *app, flags httpFlags) error {
+func serveHTTP(ctx context.Context, a *base.App, flags httpFlags) error {
 	upstream, err := upstreamOf(flags.upstream)
 	if err != nil {
 		return err
@@ -89,37 +90,37 @@ func serveHTTP(ctx context.Context, a *app, flags httpFlags) error {
 		return err
 	}
 	if flags.maxBody < 1 || flags.maxBody > 1024 {
-		return usage(fmt.Sprintf("--max-body %d is not between 1 and 1024", flags.maxBody), "it is in MiB")
+		return base.Usage(fmt.Sprintf("--max-body %d is not between 1 and 1024", flags.maxBody), "it is in MiB")
 	}
 	if err := listenable(flags.listen, flags.remote); err != nil {
 		return err
 	}
-	live, recorder, err := a.liveRecorder(ctx, a.source(flags.source), "pipeline", nil)
+	live, recorder, err := liveRecorder(ctx, a, sourceOf(a, flags.source), "pipeline", nil)
 	if err != nil {
 		return err
 	}
 	l, err := net.Listen("tcp", flags.listen)
 	if err != nil {
-		return &failure{Code: "error", Message: "cannot listen: " + err.Error(), Hint: "give --listen another address", cause: err}
+		return &base.Failure{Code: "error", Message: "cannot listen: " + err.Error(), Hint: "give --listen another address", Cause: err}
 	}
 	defer l.Close()
 	if itself(l.Addr(), upstream) {
-		return usage("--upstream is the address of this proxy itself", "name the server that the requests are for")
+		return base.Usage("--upstream is the address of this proxy itself", "name the server that the requests are for")
 	}
 	writes := &writeLog{a: a, live: live, became: map[string]int{}}
 	proxy, err := httpproxy.New(httpproxy.Options{Upstream: upstream, Hosts: flags.hosts, Transport: &roundtrip.Transport{
 		Recorder: recorder, Scope: flags.scope, RequireKey: flags.requireKey, MaxRequest: int64(flags.maxBody) << 20, Report: writes.wrote,
 		Kind: func(r *http.Request) string {
-			kind, _ := live.inForce().KindFor(r.Method, r.URL.Host, roundtrip.CleanPath(r.URL))
+			kind, _ := live.InForce().KindFor(r.Method, r.URL.Host, roundtrip.CleanPath(r.URL))
 			return kind
 		},
 	}})
 	if err != nil {
-		return usage("--upstream: "+err.Error(), "")
+		return base.Usage("--upstream: "+err.Error(), "")
 	}
 	log.SetOutput(io.Discard) // net/http quotes what it does not understand of an answer there
-	a.errOut.Printf("listening on http://%s, upstream %s, ledger %s\n", l.Addr(), transmit.WithoutSecrets(upstream), short(a.ledgerName()))
-	defer outlivePipes()() // the log may go to a pipe
+	a.ErrOut.Printf("listening on http://%s, upstream %s, ledger %s\n", l.Addr(), transmit.WithoutSecrets(upstream), base.Short(a.LedgerName()))
+	defer base.OutlivePipes()() // the log may go to a pipe
 	if flags.metrics != "" {
 		asked := func(ctx context.Context, _ *exposition) error {
 			_, err := recorder.Store().Info(ctx)
@@ -129,10 +130,10 @@ func serveHTTP(ctx context.Context, a *app, flags httpFlags) error {
 		if err != nil {
 			return err
 		}
-		a.errOut.Println("metrics at " + shown)
+		a.ErrOut.Println("metrics at " + shown)
 	}
 	err = proxy.Serve(ctx, l, grace)
-	drain(a.errOut, recorder, grace)
+	drain(a.ErrOut, recorder, grace)
 	if err != nil {
 		return fmt.Errorf("the proxy ended: %w", err)
 	}
@@ -148,40 +149,37 @@ func drain(errOut *safe.Writer, r *record.Recorder, grace time.Duration) {
 	}
 }
 
-// tell is where a recorder says what its user should know.
-func (a *app) tell(line string) { a.errOut.Println("indoubt: " + firstLine(line)) }
-
 // liveRecorder is the recorder of a program that runs on, under the policy as
 // its file changes; said is told of that, and role is what it is called where it has no
 // name. A policy that cannot be read from the start stops it: it may name what must not be
 // stored.
-func (a *app) liveRecorder(ctx context.Context, source ledger.Source, role string, said func(string)) (*livePolicy, *record.Recorder, error) {
-	if err := a.mayChange("record"); err != nil {
+func liveRecorder(ctx context.Context, a *base.App, source ledger.Source, role string, said func(string)) (*base.LivePolicy, *record.Recorder, error) {
+	if err := a.MayChange("record"); err != nil {
 		return nil, nil, err
 	}
-	store, err := a.rules().ledger(ctx, toCreate)
+	store, err := a.Rules().Ledger(ctx, base.ToCreate)
 	if err != nil {
 		return nil, nil, err
 	}
 	if err := copied(ctx, store); err != nil {
 		return nil, nil, err
 	}
-	live := a.watchPolicy(ctx, said)
-	e := a.engine(store, live.inForce, false, a.tell) // makes reads that are asked for
-	go e.Guard(ctx, a.tell)                           // says when no other engine checks
-	return live, record.New(store, recordingRules(live.numbered), record.Options{
-		Actor: a.machine(source.Pipeline, osUser(), role), Source: source, Clock: a.clock, Log: a.tell, Elsewhere: elsewhere(a), Renew: live.look,
+	live := a.WatchPolicy(ctx, said)
+	e := a.Engine(store, live.InForce, false, a.Tell) // makes reads that are asked for
+	go e.Guard(ctx, a.Tell)                           // says when no other engine checks
+	return live, record.New(store, recordingRules(live.Numbered), record.Options{
+		Actor: a.Machine(source.Pipeline, base.OSUser(), role), Source: source, Clock: a.Clock, Log: a.Tell, Elsewhere: base.Elsewhere(a), Renew: live.Look,
 		Reader: readNow{e},
 	}), nil
 }
 
 func upstreamOf(s string) (*url.URL, error) {
 	if s == "" {
-		return nil, usage("--upstream is needed", "it names the server that requests are for: --upstream https://api.example.com")
+		return nil, base.Usage("--upstream is needed", "it names the server that requests are for: --upstream https://api.example.com")
 	}
 	u, err := url.Parse(s)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
-		return nil, usage("--upstream is no http or https address", "write it as https://api.example.com")
+		return nil, base.Usage("--upstream is no http or https address", "write it as https://api.example.com")
 	}
 	return u, nil
 }
@@ -190,12 +188,12 @@ func upstreamOf(s string) (*url.URL, error) {
 func listenable(address string, remote bool) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
-		return usage(fmt.Sprintf("--listen %q is no address with a port", address), "write it as 127.0.0.1:8080")
+		return base.Usage(fmt.Sprintf("--listen %q is no address with a port", address), "write it as 127.0.0.1:8080")
 	}
 	if ip, err := netip.ParseAddr(host); remote || strings.EqualFold(host, "localhost") || err == nil && ip.IsLoopback() {
 		return nil
 	}
-	return &failure{Code: "refused", Message: fmt.Sprintf("--listen %s is reached from other machines, and every client that reaches it can write to the upstream", address),
+	return &base.Failure{Code: "refused", Message: fmt.Sprintf("--listen %s is reached from other machines, and every client that reaches it can write to the upstream", address),
 		Hint: "listen on 127.0.0.1, or say --allow-remote"}
 }
 
@@ -213,8 +211,8 @@ func itself(at net.Addr, upstream *url.URL) bool {
 
 // writeLog says on standard error what became of each write.
 type writeLog struct {
-	a    *app
-	live *livePolicy
+	a    *base.App
+	live *base.LivePolicy
 
 	mu     sync.Mutex
 	broken string         // the problem with the policy file that was said last
@@ -229,7 +227,7 @@ func (l *writeLog) metrics(_ context.Context, m *exposition) error {
 	for _, what := range slices.Sorted(maps.Keys(l.became)) {
 		m.sample(float64(l.became[what]), "outcome", what)
 	}
-	m.policy(l.live.problem())
+	m.policy(l.live.Problem())
 	return nil
 }
 
@@ -237,15 +235,15 @@ func (l *writeLog) wrote(r roundtrip.Report) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	problem := ""
-	if err := l.live.problem(); err != nil {
-		problem = firstLine(asFailure(err).Message)
+	if err := l.live.Problem(); err != nil {
+		problem = base.FirstLine(base.AsFailure(err).Message)
 	}
 	if problem != "" && problem != l.broken {
-		l.a.errOut.Println("warning: the last good policy stays: " + problem)
+		l.a.ErrOut.Println("warning: the last good policy stays: " + problem)
 	}
 	l.broken = problem
 	l.became[r.What]++
-	l.a.errOut.Println(writeLine(time.Now(), r))
+	l.a.ErrOut.Println(writeLine(time.Now(), r))
 }
 
 // writeLine is one line of the log: what was asked, what became of it, and why.
@@ -259,7 +257,7 @@ func writeLine(now time.Time, r roundtrip.Report) string {
 	}
 	line := strings.Join(append(parts, "("+r.Took.Round(time.Millisecond).String()+")"), " ")
 	if r.Why != "" {
-		line += " " + firstLine(r.Why)
+		line += " " + base.FirstLine(r.Why)
 	}
 	return line
 }

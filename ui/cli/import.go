@@ -18,14 +18,15 @@ import (
 	"indoubt/ledger/record"
 	"indoubt/policy"
 	"indoubt/policy/mapping"
+	"indoubt/ui/cli/base"
 	"indoubt/ui/safe"
 	"indoubt/ui/ticket"
 )
 
-func newImportCommand(a *app) *cobra.Command {
-	c := &importing{app: a, seen: map[string]bool{}, done: importJSON{Kinds: map[string]int{}, First: []importRowJSON{}}}
+func newImportCommand(a *base.App) *cobra.Command {
+	c := &importing{App: a, seen: map[string]bool{}, done: importJSON{Kinds: map[string]int{}, First: []importRowJSON{}}}
 	cmd := &cobra.Command{
-		Use: "import [FILE…]", GroupID: groupRecord,
+		Use: "import [FILE…]", GroupID: base.GroupRecord,
 		Short: "Take over dead letters, failed jobs or log lines as operations in doubt",
 		Long: `Record what another program sent, or may have, and gave up: each row of the files, or
 of standard input, becomes an operation in doubt, which checks settle. Nothing is sent.
@@ -73,7 +74,7 @@ type importRowJSON struct {
 }
 
 type importing struct {
-	*app
+	*base.App
 	from            string
 	fields          []string
 	dryRun, skipBad bool
@@ -84,7 +85,7 @@ type importing struct {
 	rows     []*importRow
 	seen     map[string]bool // of the batch; of all when nothing is recorded
 	done     importJSON
-	bad      *failure // the first bad row
+	bad      *base.Failure // the first bad row
 }
 
 // importRow is a row that is an operation, and what became of it.
@@ -103,17 +104,17 @@ func (c *importing) run(ctx context.Context, files []string) (err error) {
 	var broken *mapping.Error
 	switch c.mapping, err = mapping.Load(c.from, c.fields); {
 	case errors.As(err, &broken):
-		return &failure{Code: "usage", Message: broken.Message, Hint: broken.Hint}
-	case len(files) == 0 && isTerminal(c.stdin):
-		return usage("import needs rows", "name files, or pipe them in: … | indoubt import --from sidekiq")
+		return &base.Failure{Code: "usage", Message: broken.Message, Hint: broken.Hint}
+	case len(files) == 0 && base.IsTerminal(c.Stdin):
+		return base.Usage("import needs rows", "name files, or pipe them in: … | indoubt import --from sidekiq")
 	case len(files) == 0:
 		files = []string{"-"}
 	}
 	c.done.Mapping = c.mapping.Name
-	if c.policy, err = c.app.policy(); err != nil {
+	if c.policy, err = c.App.Policy(); err != nil {
 		return err
 	}
-	if c.recorder, err = c.app.recorder(ctx, ledger.Source{Pipeline: ledger.SenderImport}, c.dryRun); err != nil {
+	if c.recorder, err = newRecorder(ctx, c.App, ledger.Source{Pipeline: ledger.SenderImport}, c.dryRun); err != nil {
 		return err
 	}
 	for _, file := range files {
@@ -134,14 +135,14 @@ func (c *importing) run(ctx context.Context, files []string) (err error) {
 }
 
 func (c *importing) read(ctx context.Context, file string) error {
-	in, name := io.Reader(c.in), "standard input"
+	in, name := io.Reader(c.In), "standard input"
 	if file != "-" {
 		f, err := os.Open(file)
 		if err != nil {
-			return usage(err.Error(), "name a file of JSON lines, or - for standard input")
+			return base.Usage(err.Error(), "name a file of JSON lines, or - for standard input")
 		}
 		defer f.Close()
-		in, name = f, short(file)
+		in, name = f, base.Short(file)
 	}
 	return c.mapping.Rows(ctx, in, func(row mapping.Row, err error) error {
 		var op mapping.Operation
@@ -176,10 +177,10 @@ func (c *importing) rowOf(place string, op mapping.Operation) *importRow {
 // refuse tells of a row that is no operation.
 func (c *importing) refuse(place, message, hint string) {
 	if c.done.Bad++; c.bad == nil {
-		c.bad = &failure{Code: "bad_row", Message: place + ": " + message, Hint: hint}
+		c.bad = &base.Failure{Code: "bad_row", Message: place + ": " + message, Hint: hint}
 	}
 	if c.done.Bad <= badTold && (c.skipBad || c.done.Bad > 1) { // the first ends the import, and is told then
-		c.errOut.Println(place + ": bad: " + message)
+		c.ErrOut.Println(place + ": bad: " + message)
 	}
 }
 
@@ -187,7 +188,7 @@ func (c *importing) refuse(place, message, hint string) {
 // import which is given again comes quickly to what is new. One that was begun when an
 // import was killed is ended.
 func (c *importing) take(ctx context.Context, batch []*importRow) error {
-	known, err := c.recorder.Store().Records(ctx, each(batch, func(row *importRow) string { return row.past.ID }))
+	known, err := c.recorder.Store().Records(ctx, base.Each(batch, func(row *importRow) string { return row.past.ID }))
 	if err != nil {
 		return err
 	}
@@ -240,7 +241,7 @@ func (c *importing) count(row *importRow) error {
 		c.done.Recorded++
 		first := importRowJSON{row.place, o.Kind, o.Key, o.Title, nil}
 		if row.past.SentAt.After(mapping.AnyTime) {
-			first.At = moment(row.past.SentAt)
+			first.At = base.Moment(row.past.SentAt)
 		}
 		if c.done.Kinds[o.Kind]++; len(c.done.First) < firstShown {
 			c.done.First = append(c.done.First, first)
@@ -250,20 +251,20 @@ func (c *importing) count(row *importRow) error {
 }
 
 func (c *importing) ended(ctx context.Context, err error) error {
-	effect := effectOf(true, c.dryRun)
+	effect := base.EffectOf(true, c.dryRun)
 	if c.done.Recorded == 0 {
-		effect = effectNoop
+		effect = base.EffectNoop
 	}
 	switch {
 	case err == nil && c.bad != nil && !c.skipBad: // the ledger refused it
 		c.bad.Hint = strings.TrimPrefix(c.bad.Hint+"\nthe other rows were imported, and are not imported once more", "\n")
 		err = c.bad
 	case err == nil:
-		return c.app.done(effect, c.done, c.print)
+		return c.App.Done(effect, c.done, c.print)
 	case ctx.Err() != nil:
-		err = &failure{Code: "stopped", Message: "stopped; what was recorded stays", Hint: "the same command again goes on"}
+		err = &base.Failure{Code: "stopped", Message: "stopped; what was recorded stays", Hint: "the same command again goes on"}
 	}
-	f := *asFailure(err)
+	f := *base.AsFailure(err)
 	if f.Data == nil && f.Code != "usage" {
 		f.Data, f.Effect, f.Text = c.done, effect, c.print
 	}
@@ -278,7 +279,7 @@ func (c *importing) print(w *safe.Writer) {
 	w.Printf("%s read: %s %srecorded, %s there already, %s left out by the mapping, %s bad\n", ticket.Plural(d.Read, "row", "rows"),
 		ledger.Count(d.Recorded), would, ledger.Count(d.Known+d.KnownKey), ledger.Count(d.LeftOut), ledger.Count(d.Bad))
 	kinds, next := slices.Sorted(maps.Keys(d.Kinds)), "A check settles them: see the page on policies, or decide by hand: indoubt list"
-	writeColumns(w, []string{"KIND", "ROWS", "CHECK"}, len(kinds), func(i int) []string {
+	base.WriteColumns(w, []string{"KIND", "ROWS", "CHECK"}, len(kinds), func(i int) []string {
 		check := "none: the policy says no read for it"
 		if c.policy.Kind(kinds[i]).Read != nil {
 			check, next = "by the policy", "Look for their effects: indoubt engine, or keep a console open"
@@ -286,7 +287,7 @@ func (c *importing) print(w *safe.Writer) {
 		return []string{kinds[i], ledger.Count(d.Kinds[kinds[i]]), check}
 	})
 	if c.dryRun {
-		writeColumns(w, []string{"FIRST", "KIND", "KEY", "SENT AT", "TITLE"}, len(d.First), func(i int) []string {
+		base.WriteColumns(w, []string{"FIRST", "KIND", "KEY", "SENT AT", "TITLE"}, len(d.First), func(i int) []string {
 			r, any := d.First[i], "at any time"
 			return []string{r.Place, r.Kind, r.Key, *cmp.Or(r.At, &any), r.Title}
 		})

@@ -2,8 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
-	"os"
 	"slices"
 	"strings"
 
@@ -13,6 +11,7 @@ import (
 	"indoubt/ledger/open"
 	"indoubt/policy"
 	"indoubt/reconcile"
+	"indoubt/ui/cli/base"
 	"indoubt/ui/safe"
 )
 
@@ -24,12 +23,12 @@ type initFlags struct {
 	asyncStandby string
 }
 
-type initCommand struct{ *app }
+type initCommand struct{ *base.App }
 
-func newInitCommand(a *app) *cobra.Command {
+func newInitCommand(a *base.App) *cobra.Command {
 	var flags initFlags
 	cmd := &cobra.Command{
-		Use: "init", GroupID: groupCare,
+		Use: "init", GroupID: base.GroupCare,
 		Short: "Make an empty ledger",
 		Long: `Make an empty ledger, readable by you alone. One that exists is left as it is.
 Where one was before, nothing is made: what was sent then would be sent again.
@@ -49,9 +48,9 @@ INDOUBT_DIGEST_KEY_FILE names the file with the key of the digests that stand fo
 secrets; it is made where it is missing and the ledger has no key yet. Recorders on a
 server's ledger need it. A ledger in a file else keeps its own beside it.`,
 		Example: "  indoubt init\n  indoubt --ledger /srv/payments/ledger.db init --group payments",
-		Args:    maxArgs(0), ValidArgsFunction: cobra.NoFileCompletions,
+		Args:    base.MaxArgs(0), ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := a.mayChange("make a ledger"); err != nil && !flags.dryRun {
+			if err := a.MayChange("make a ledger"); err != nil && !flags.dryRun {
 				return err
 			}
 			flags.policy = cmd.Flag("policy").Changed
@@ -73,7 +72,7 @@ const (
 )
 
 func noStandby() error {
-	return usage("--"+asyncStandby+" is for a ledger in PostgreSQL", "leave it out: a file has no standby")
+	return base.Usage("--"+asyncStandby+" is for a ledger in PostgreSQL", "leave it out: a file has no standby")
 }
 
 // replicated is a place whose server may have standbys.
@@ -90,24 +89,24 @@ type roled interface {
 type shared interface{ Share(group string) error }
 
 func (c initCommand) init(ctx context.Context, flags initFlags) error {
-	name := short(c.ledgerName())
-	if at, err := c.place(); err != nil {
+	name := base.Short(c.LedgerName())
+	if at, err := c.Place(); err != nil {
 		return err
 	} else if _, ok := at.(roled); flags.roles && !ok {
-		return usage("--roles is for a ledger in PostgreSQL", "share a file with a group: --group NAME")
+		return base.Usage("--roles is for a ledger in PostgreSQL", "share a file with a group: --group NAME")
 	} else if _, ok := at.(replicated); flags.asyncStandby != "" && !ok {
 		return noStandby()
 	} else if flags.roles && flags.group != "" {
-		return usage("--group is for a ledger in a file", "leave it out: roles share this one")
+		return base.Usage("--group is for a ledger in a file", "leave it out: roles share this one")
 	}
-	s, err := c.ledgerFor(ctx, toLook)
+	s, err := c.LedgerFor(ctx, base.ToLook)
 	switch {
 	case err == nil:
 		return c.again(ctx, s, flags)
-	case !isMissing(err), asFailure(err).Code == "former" && !flags.anew:
+	case !base.IsMissing(err), base.AsFailure(err).Code == "former" && !flags.anew:
 		return err
 	}
-	at, err := c.place()
+	at, err := c.Place()
 	if err != nil {
 		return err
 	}
@@ -118,17 +117,17 @@ func (c initCommand) init(ctx context.Context, flags initFlags) error {
 		}
 	}
 	if flags.dryRun {
-		return c.done(effectWouldCreate, map[string]any{"path": at.String()}, func(w *safe.Writer) { w.Println("would make a ledger at " + name) })
+		return c.Done(base.EffectWouldCreate, map[string]any{"path": at.String()}, func(w *safe.Writer) { w.Println("would make a ledger at " + name) })
 	}
-	o := c.ledgerOptions()
+	o := c.LedgerOptions()
 	o.Anew, o.Group, o.AsyncStandby = flags.anew, strings.TrimSpace(flags.group), flags.asyncStandby
 	if s, err = at.Make(ctx, o); err != nil {
 		return err
 	}
-	keep(c.app, s)
+	base.Keep(c.App, s)
 	if flags.roles {
-		if err := at.(roled).Roles(ctx, c.ledgerOptions()); err != nil {
-			c.errOut.Println("made a ledger at " + name + ", without roles")
+		if err := at.(roled).Roles(ctx, c.LedgerOptions()); err != nil {
+			c.ErrOut.Println("made a ledger at " + name + ", without roles")
 			return err
 		}
 	}
@@ -141,17 +140,17 @@ func (c initCommand) init(ctx context.Context, flags initFlags) error {
 	if err != nil {
 		return err
 	}
-	return c.done(effectCreated, ledgerJSON(info), func(w *safe.Writer) {
+	return c.Done(base.EffectCreated, ledgerJSON(info), func(w *safe.Writer) {
 		w.Println("made a ledger at " + name)
 		if flags.roles {
 			w.Println("made its roles indoubt_reader, indoubt_writer, indoubt_engine and indoubt_operator: give them to its users with GRANT indoubt_writer TO ci")
 		}
-		if file := c.ledgerOptions().KeyFile; file != "" {
-			w.Println("the key of its digests is in " + short(file) + ": give it to each recorder, and keep it as safe as the ledger")
+		if file := c.LedgerOptions().KeyFile; file != "" {
+			w.Println("the key of its digests is in " + base.Short(file) + ": give it to each recorder, and keep it as safe as the ledger")
 		}
 		if first != nil {
-			w.Println(short(first.Path()) + " is in force")
-		} else if file, _ := c.policyFile(); !exists(file) {
+			w.Println(base.Short(first.Path()) + " is in force")
+		} else if file, _ := c.PolicyFile(); !base.Exists(file) {
 			w.Println("next: indoubt policy init, and in your pipeline: indoubt run --kind post -- curl --fail-with-body …")
 		}
 	})
@@ -163,8 +162,8 @@ func (c initCommand) again(ctx context.Context, s ledger.Store, flags initFlags)
 	if err != nil {
 		return err
 	}
-	name := short(c.ledgerName())
-	at, err := c.place()
+	name := base.Short(c.LedgerName())
+	at, err := c.Place()
 	if err != nil {
 		return err
 	}
@@ -180,7 +179,7 @@ func (c initCommand) again(ctx context.Context, s ledger.Store, flags initFlags)
 	if flags.roles {
 		did = append(did, tense(flags.dryRun, "make", "made")+" the roles of "+name)
 		if !flags.dryRun {
-			if err := at.(roled).Roles(ctx, c.ledgerOptions()); err != nil {
+			if err := at.(roled).Roles(ctx, c.LedgerOptions()); err != nil {
 				return err
 			}
 		}
@@ -188,22 +187,22 @@ func (c initCommand) again(ctx context.Context, s ledger.Store, flags initFlags)
 	if group := strings.TrimSpace(flags.group); group != "" {
 		to, ok := at.(shared)
 		if !ok {
-			return usage("--group is for a ledger in a file", "PostgreSQL enforces who may do what: --roles")
+			return base.Usage("--group is for a ledger in a file", "PostgreSQL enforces who may do what: --roles")
 		}
 		did = append(did, tense(flags.dryRun, "share", "shared")+" "+name+" with the group "+group)
 		if !flags.dryRun {
-			c.close()
+			c.Close()
 			if err := to.Share(group); err != nil {
 				return err
 			}
 		}
 	}
 	did = slices.DeleteFunc(did, func(line string) bool { return line == "" })
-	effect := effectOf(false, flags.dryRun)
+	effect := base.EffectOf(false, flags.dryRun)
 	if len(did) == 0 {
-		effect, did = effectNoop, []string{"there is a ledger at " + name + " already"}
+		effect, did = base.EffectNoop, []string{"there is a ledger at " + name + " already"}
 	}
-	return c.done(effect, ledgerJSON(info), func(w *safe.Writer) {
+	return c.Done(effect, ledgerJSON(info), func(w *safe.Writer) {
 		for _, line := range did {
 			w.Println(line)
 		}
@@ -213,7 +212,7 @@ func (c initCommand) again(ctx context.Context, s ledger.Store, flags initFlags)
 // standby refuses a ledger with a standby that forgets what was acknowledged, until a person says why that does no
 // harm. It says that it is noted.
 func (c initCommand) standby(ctx context.Context, at open.Place, s ledger.Store, flags initFlags) (said string, err error) {
-	if o := c.ledgerOptions(); strings.TrimSpace(flags.asyncStandby) != "" {
+	if o := c.LedgerOptions(); strings.TrimSpace(flags.asyncStandby) != "" {
 		if o.AsyncStandby = flags.asyncStandby; !flags.dryRun {
 			err = at.(replicated).AcceptStandby(ctx, o)
 		}
@@ -238,7 +237,7 @@ func tense(dryRun bool, would, was string) string {
 // giveKey gives a ledger that has none the key that is named, and says so. One that has
 // another is left as it is.
 func (c initCommand) giveKey(ctx context.Context, at open.Place, s ledger.Store, dryRun bool) (said string, err error) {
-	o := c.ledgerOptions()
+	o := c.LedgerOptions()
 	if o.KeyFile == "" { // who makes it records nothing yet
 		return "", nil
 	}
@@ -249,21 +248,16 @@ func (c initCommand) giveKey(ctx context.Context, at open.Place, s ledger.Store,
 	case !lacks:
 		return "", open.Recordable(ctx, s, o)
 	case dryRun:
-		return "would give " + short(at.String()) + " the key in " + short(o.KeyFile), nil
+		return "would give " + base.Short(at.String()) + " the key in " + base.Short(o.KeyFile), nil
 	}
-	return "gave " + short(at.String()) + " the key in " + short(o.KeyFile), open.GiveKey(ctx, at, o)
-}
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return !errors.Is(err, os.ErrNotExist)
+	return "gave " + base.Short(at.String()) + " the key in " + base.Short(o.KeyFile), open.GiveKey(ctx, at, o)
 }
 
 func ledgerJSON(i ledger.Info) map[string]any {
 	var over any
 	if !i.Failover.At.IsZero() {
-		over = map[string]any{"at": moment(i.Failover.At), "missing_ms": i.Failover.Missing.Milliseconds()}
+		over = map[string]any{"at": base.Moment(i.Failover.At), "missing_ms": i.Failover.Missing.Milliseconds()}
 	}
-	return map[string]any{"id": i.ID, "path": i.Path, "schema": i.Schema, "created_at": moment(i.CreatedAt), "last_seq": i.LastSeq,
-		"last_write": moment(i.LastWrite), "read_only": i.ReadOnly, "copied": text(i.Copied), "failover": over}
+	return map[string]any{"id": i.ID, "path": i.Path, "schema": i.Schema, "created_at": base.Moment(i.CreatedAt), "last_seq": i.LastSeq,
+		"last_write": base.Moment(i.LastWrite), "read_only": i.ReadOnly, "copied": base.Text(i.Copied), "failover": over}
 }

@@ -4,6 +4,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"indoubt/ui/cli/base"
 )
 
 // A place where this account had a ledger gets no new one by itself, whatever was
@@ -22,7 +24,7 @@ func TestNoLedgerIsMadeWhereOneWas(t *testing.T) {
 			t.Errorf("%v: %+v", args, a.Error)
 		}
 	}
-	if a := b.json(0, "init", "--anew"); a.Effect != effectCreated {
+	if a := b.json(0, "init", "--anew"); a.Effect != base.EffectCreated {
 		t.Errorf("%+v", a)
 	}
 	b.want(0, "begin", "--kind", "k", "--key", "1")

@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"indoubt/ledger/hostclock"
+	"indoubt/ui/cli/base"
 )
 
 // Inside runs one command line in this process with the environment of another one, when
 // some time has passed.
 func Inside(ctx context.Context, env []string, later time.Duration, stdout, stderr io.Writer, args ...string) (exit int) {
-	a := newApp(strings.NewReader(""), stdout, stderr)
-	a.env = func(name string) (value string) {
+	a := base.NewApp(strings.NewReader(""), stdout, stderr)
+	a.Env = func(name string) (value string) {
 		for _, pair := range env {
 			if its, is := strings.CutPrefix(pair, name+"="); is {
 				value = its // the last one counts
@@ -22,9 +23,9 @@ func Inside(ctx context.Context, env []string, later time.Duration, stdout, stde
 		return value
 	}
 	if later > 0 {
-		a.clock = func() time.Time { return time.Now().Add(later) }
-		a.steady = hostclock.With(a.clock)
+		a.Clock = func() time.Time { return time.Now().Add(later) }
+		a.Steady = hostclock.With(a.Clock)
 	}
-	exit = a.run(ctx, args)
+	exit = run(ctx, a, args)
 	return exit
 }

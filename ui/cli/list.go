@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"indoubt/ledger"
+	"indoubt/ui/cli/base"
 	"indoubt/ui/safe"
 	"indoubt/ui/ticket"
 )
@@ -23,13 +24,13 @@ type listOptions struct {
 // openTabs are what is not settled, what needs a person first.
 var openTabs = []ledger.Tab{ledger.TabNeedsYou, ledger.TabChecking, ledger.TabInFlight, ledger.TabParked}
 
-type listCommand struct{ *app }
+type listCommand struct{ *base.App }
 
-func newListCommand(a *app) *cobra.Command {
+func newListCommand(a *base.App) *cobra.Command {
 	var o listOptions
 	var all everything
 	cmd := &cobra.Command{
-		Use: "list [FILTER]", GroupID: groupLook,
+		Use: "list [FILTER]", GroupID: base.GroupLook,
 		Short: "List operations, what needs you first",
 		Long: `List operations: what needs you first, by what is lost if no one acts, then what
 is being checked, in flight and parked, then the rest, newest first. The id is printed
@@ -64,47 +65,47 @@ read.`,
 }
 
 func (c listCommand) list(ctx context.Context, o listOptions) error {
-	if err := atMost(o.limit); err != nil {
+	if err := base.AtMost(o.limit); err != nil {
 		return err
 	}
 	filter, err := ledger.ParseFilter(o.filter)
 	if err != nil {
 		return err
 	}
-	s, err := lookedAt(ctx, c.app)
+	s, err := base.LookedAt(ctx, c.App)
 	if err != nil {
 		return err
 	}
-	if filter = c.placed(filter); o.filter != "" {
-		o.notes = leavesOut(filter)
+	if filter = c.Placed(filter); o.filter != "" {
+		o.notes = base.LeavesOut(filter)
 	}
 	rows, more, stopped, err := c.pages(ctx, s, filter, o.limit)
 	if err != nil {
 		return err
 	}
 	ctx = context.WithoutCancel(ctx) // what was found until then is printed
-	all, err := tickets(ctx, s, c.policyToLookBy(), rows)
+	all, err := base.Tickets(ctx, s, c.PolicyToLookBy(), rows)
 	if err != nil {
 		return err
 	}
-	data := map[string]any{"operations": each(all, asJSON), "more": more, "left_out": list(o.notes)}
+	data := map[string]any{"operations": base.Each(all, base.AsJSON), "more": more, "left_out": base.List(o.notes)}
 	if more {
 		data["hint"] = "there are more: raise --limit, or take --all -o jsonl"
 	}
 	var below string
-	if !c.json {
+	if !c.JSON {
 		if below, err = c.underList(ctx, s, o, len(all), more); err != nil {
 			return err
 		}
 	}
 	print := func(w *safe.Writer) {
-		writeTable(w, all, filter, c.width())
+		base.WriteTable(w, all, filter, c.Width())
 		fmt.Fprintln(w, below)
 	}
 	if stopped != "" {
-		return &failure{Code: "stopped", Message: stopped, Hint: "a field of the filter that an index finds is quicker: key: token: receipt: id:", Data: data, Text: print}
+		return &base.Failure{Code: "stopped", Message: stopped, Hint: "a field of the filter that an index finds is quicker: key: token: receipt: id:", Data: data, Text: print}
 	}
-	return c.done("", data, print)
+	return c.Done("", data, print)
 }
 
 // searchStep is how long a filter searches before it is said how far it came.
@@ -114,7 +115,7 @@ const searchStep = 500 * time.Millisecond
 // deadline that passed on the way would take a row out of each. The last one has all, also
 // what an earlier one has shown. stopped says how far a search came that Ctrl-C ended.
 func (c listCommand) pages(ctx context.Context, s ledger.Lister, f ledger.Filter, limit int) (rows []ledger.Row, more bool, stopped string, err error) {
-	now, searched := c.clock(), 0
+	now, searched := c.Clock(), 0
 	for _, tab := range append(slices.Clone(openTabs), ledger.TabAll) {
 		q := ledger.Query{Tab: tab, Filter: f, Now: now, Limit: limit + 1, Within: searchStep}
 		if slices.Contains(openTabs, tab) {
@@ -138,8 +139,8 @@ func (c listCommand) pages(ctx context.Context, s ledger.Lister, f ledger.Filter
 			}
 			if q.After, last = page.Next, page.Next == ""; !last && len(page.Rows) < q.Limit {
 				searched += page.Searched
-				if searched > 0 && !c.json && isTerminal(c.rawErr) {
-					fmt.Fprintf(c.rawErr, "\rsearched about %s operations, Ctrl-C stops ", ledger.Count(searched))
+				if searched > 0 && !c.JSON && base.IsTerminal(c.RawErr) {
+					fmt.Fprintf(c.RawErr, "\rsearched about %s operations, Ctrl-C stops ", ledger.Count(searched))
 				}
 			}
 		}
@@ -166,20 +167,20 @@ func (c listCommand) underList(ctx context.Context, s ledger.Store, o listOption
 	if o.filter != "" {
 		return ticket.Plural(shown, "operation", "operations") + more, nil
 	}
-	counts, err := s.Counts(ctx, c.clock())
+	counts, err := s.Counts(ctx, c.Clock())
 	if err != nil {
 		return "", err
 	}
 	switch {
 	case counts.All == 0:
-		return fmt.Sprintf("Nothing was ever recorded here (created %s ago). Not an all-clear.\n  indoubt run --kind post -- curl --fail-with-body …", ticket.Age(c.clock().Sub(info.CreatedAt))) + more, nil
+		return fmt.Sprintf("Nothing was ever recorded here (created %s ago). Not an all-clear.\n  indoubt run --kind post -- curl --fail-with-body …", ticket.Age(c.Clock().Sub(info.CreatedAt))) + more, nil
 	case counts.NeedsYou+counts.Checking+counts.InFlight == 0:
 		line := fmt.Sprintf("Nothing needs you. %s settled.", ledger.Count(counts.Settled))
 		if counts.Parked > 0 {
 			line += fmt.Sprintf(" %s parked.", ledger.Count(counts.Parked))
 		}
 		if !info.LastWrite.IsZero() {
-			line += " Last write " + ticket.Ago(c.clock().Sub(info.LastWrite))
+			line += " Last write " + ticket.Ago(c.Clock().Sub(info.LastWrite))
 			if info.LastBy != "" {
 				line += ", " + safe.Of(info.LastBy).String()
 			}

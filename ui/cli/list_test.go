@@ -10,6 +10,7 @@ import (
 	"indoubt/ledger"
 	"indoubt/ledger/need"
 	"indoubt/policy"
+	"indoubt/ui/cli/base"
 	"indoubt/ui/safe"
 	"indoubt/ui/ticket"
 )
@@ -43,7 +44,7 @@ func TestSearchStopsWithWhatItFound(t *testing.T) {
 	}}
 	f := need.Get(ledger.ParseFilter("word"))(t)
 	var out, errOut bytes.Buffer
-	a := newApp(strings.NewReader(""), &out, &errOut)
+	a := base.NewApp(strings.NewReader(""), &out, &errOut)
 	rows, more, stopped, err := listCommand{a}.pages(ctx, s, f, 5)
 	if err != nil || len(rows) != 1 || !more || !strings.HasPrefix(stopped, "stopped after about 3,000 operations") {
 		t.Errorf("%d rows, more %v, %q, %v", len(rows), more, stopped, err)
@@ -67,7 +68,7 @@ func (s *atOnce) Records(_ context.Context, ids []string) ([]ledger.Record, erro
 
 func TestListReadsItsRowsAtOnce(t *testing.T) {
 	s := &atOnce{}
-	all, err := tickets(t.Context(), s, policy.Default(), ledger.Each([]string{"b", "a", "c"}, func(id string) ledger.Row { return ledger.Row{Operation: ledger.Operation{ID: id}} }))
+	all, err := base.Tickets(t.Context(), s, policy.Default(), ledger.Each([]string{"b", "a", "c"}, func(id string) ledger.Row { return ledger.Row{Operation: ledger.Operation{ID: id}} }))
 	if err != nil || len(s.asked) != 1 || len(all) != 3 || all[0].Record.Operation.ID != "b" || all[2].Record.Operation.ID != "c" {
 		t.Errorf("%d tickets of %q: %v", len(all), s.asked, err)
 	}
@@ -82,7 +83,7 @@ func TestTheListMarksWhatIsNew(t *testing.T) {
 	for text, want := range map[string][]string{"since:30m": {"NEW", "•", "–"}, "": {"STATE", "committed", "committed"}} {
 		f := need.Get(ledger.ParseFilter(text))(t)
 		var out bytes.Buffer
-		writeTable(safe.NewWriter(&out), []ticket.Ticket{row("a", time.Minute), row("b", time.Hour)}, f, 0)
+		base.WriteTable(safe.NewWriter(&out), []ticket.Ticket{row("a", time.Minute), row("b", time.Hour)}, f, 0)
 		for i, line := range strings.Split(strings.TrimSpace(out.String()), "\n") {
 			need.Equal(t, strings.Fields(line)[2], want[i], text, i, "line")
 		}

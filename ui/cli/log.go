@@ -13,24 +13,25 @@ import (
 	"github.com/spf13/cobra"
 
 	"indoubt/ledger"
+	"indoubt/ui/cli/base"
 	"indoubt/ui/safe"
 	"indoubt/ui/ticket"
 )
 
-type logCommand struct{ *app }
+type logCommand struct{ *base.App }
 
-func newLogCommand(a *app) *cobra.Command {
+func newLogCommand(a *base.App) *cobra.Command {
 	var o logOptions
 	var all everything
 	cmd := &cobra.Command{
-		Use: "log [ID]", GroupID: groupLook,
+		Use: "log [ID]", GroupID: base.GroupLook,
 		Short: "Print the history, one line an event",
 		Long: `Print the newest events of the ledger or of one operation, oldest first, one
 line an event. --outage has the history of an outage and of what counts in it.
 --follow goes on until interrupted; with --json it prints one JSON object a line.
 --all -o jsonl prints the whole history, or all of it that the other options let through.`,
 		Example:           "  indoubt log --follow\n  indoubt log --since 8h --by maya\n  indoubt log --all -o jsonl --since yesterday | jq -r .verb | sort | uniq -c",
-		Args:              maxArgs(1),
+		Args:              base.MaxArgs(1),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
@@ -65,20 +66,20 @@ type logOptions struct {
 
 func (c logCommand) log(ctx context.Context, o logOptions, all everything) error {
 	if o.limit < 1 {
-		return usage(fmt.Sprintf("--limit %d is not a number of events", o.limit), "")
+		return base.Usage(fmt.Sprintf("--limit %d is not a number of events", o.limit), "")
 	}
 	if o.since != "" {
 		var err error
-		if o.from, err = past("since", o.since, c.clock()); err != nil {
+		if o.from, err = past("since", o.since, c.Clock()); err != nil {
 			return err
 		}
 	}
-	s, err := lookedAt(ctx, c.app)
+	s, err := base.LookedAt(ctx, c.App)
 	if err != nil {
 		return err
 	}
 	if o.id != "" {
-		rec, err := c.read(ctx, s, o.id)
+		rec, err := readRecord(ctx, c.App, s, o.id)
 		if err != nil {
 			return err
 		}
@@ -88,7 +89,7 @@ func (c logCommand) log(ctx context.Context, o logOptions, all everything) error
 		return err
 	}
 	if all.wanted {
-		return all.history(ctx, c.app, s, o)
+		return all.history(ctx, c.App, s, o)
 	}
 	var changed <-chan struct{}
 	if o.follow { // before the first look, so that nothing falls between
@@ -99,15 +100,15 @@ func (c logCommand) log(ctx context.Context, o logOptions, all everything) error
 		return err
 	}
 	if cut {
-		c.left("the newest %s events; there are older ones: --limit, --since, or --all -o jsonl", ledger.Count(len(events)))
+		c.Left("the newest %s events; there are older ones: --limit, --since, or --all -o jsonl", ledger.Count(len(events)))
 	}
 	if !o.follow {
 		names, err := c.names(ctx, s, events)
 		if err != nil {
 			return err
 		}
-		data := map[string]any{"events": each(events, eventJSON), "cut": cut}
-		return c.done("", data, func(w *safe.Writer) { printEvents(w, events, names) })
+		data := map[string]any{"events": base.Each(events, base.EventJSON), "cut": cut}
+		return c.Done("", data, func(w *safe.Writer) { printEvents(w, events, names) })
 	}
 	return c.follow(ctx, s, o, events, place, changed)
 }
@@ -123,12 +124,12 @@ func (c logCommand) of(ctx context.Context, s ledger.Store, o *logOptions) error
 	if o.outage == "" {
 		return nil
 	}
-	in, err := s.Outage(ctx, o.outage, c.clock())
+	in, err := s.Outage(ctx, o.outage, c.Clock())
 	if err != nil {
 		return err
 	}
 	var begun time.Time
-	if o.members, begun, err = members(ctx, s, in.ID, c.clock()); err != nil {
+	if o.members, begun, err = members(ctx, s, in.ID, c.Clock()); err != nil {
 		return err
 	}
 	if o.outage = in.ID; o.from.Before(begun) {
@@ -215,12 +216,12 @@ func lately(ctx context.Context, s ledger.Store, o logOptions) (out []ledger.Eve
 
 // print prints events as they are followed.
 func (c logCommand) print(events []ledger.Event, names map[string]safe.Text) error {
-	if !c.json {
-		printEvents(c.out, events, names)
+	if !c.JSON {
+		printEvents(c.Out, events, names)
 		return nil
 	}
 	for _, e := range events {
-		if err := printJSON(c.out, eventJSON(e)); err != nil && !errors.Is(err, syscall.EPIPE) {
+		if err := base.PrintJSON(c.Out, base.EventJSON(e)); err != nil && !errors.Is(err, syscall.EPIPE) {
 			return err
 		}
 	}
@@ -231,16 +232,16 @@ func (c logCommand) print(events []ledger.Event, names map[string]safe.Text) err
 func (c logCommand) names(ctx context.Context, s ledger.Store, events []ledger.Event) (map[string]safe.Text, error) {
 	out := map[string]safe.Text{}
 	records, err := s.Records(ctx, operationsOf(events))
-	p := c.policyToLookBy()
+	p := c.PolicyToLookBy()
 	for _, rec := range records {
-		out[rec.Operation.ID] = see(p, rec).Title()
+		out[rec.Operation.ID] = base.See(p, rec).Title()
 	}
 	for _, e := range events {
 		if _, known := out[e.Outage]; known || e.Outage == "" || err != nil {
 			continue
 		}
 		var a ledger.OutageAccount
-		if a, err = s.Outage(ctx, e.Outage, c.clock()); errors.Is(err, ledger.ErrNotFound) { // an event of another writer
+		if a, err = s.Outage(ctx, e.Outage, c.Clock()); errors.Is(err, ledger.ErrNotFound) { // an event of another writer
 			err = nil
 			continue
 		}
@@ -257,7 +258,7 @@ func printEvents(w *safe.Writer, events []ledger.Event, names map[string]safe.Te
 
 // eventLine is one event on one line, with the title of its operation at the end.
 func eventLine(e ledger.Event, title safe.Text) safe.Text {
-	id := prefix(cmp.Or(e.OperationID, e.Outage, "ledger"), 13)
+	id := base.Prefix(cmp.Or(e.OperationID, e.Outage, "ledger"), 13)
 	line := safe.Say("%s  %-13s  %-7s", clockTime(e.At), id, e.Verb)
 	switch {
 	case e.From != e.To && e.From != "" && e.To != "":

@@ -15,18 +15,19 @@ import (
 	"indoubt/ledger"
 	"indoubt/ledger/hostclock"
 	"indoubt/ledger/need"
+	"indoubt/ui/cli/base"
 )
 
 // table runs `list` on a terminal that many columns wide.
 func (b *bench) table(width int, args ...string) string {
 	b.Helper()
 	var out, errOut bytes.Buffer
-	a := newApp(strings.NewReader(""), &out, &errOut)
-	a.clock, a.steady, a.width = b.clock, hostclock.With(b.clock), func() int { return width }
-	a.env = func(name string) string {
+	a := base.NewApp(strings.NewReader(""), &out, &errOut)
+	a.Clock, a.Steady, a.Width = b.clock, hostclock.With(b.clock), func() int { return width }
+	a.Env = func(name string) string {
 		return map[string]string{"INDOUBT_LEDGER": b.ledger, "INDOUBT_POLICY": b.policy}[name]
 	}
-	if exit := a.run(context.Background(), append([]string{"list"}, args...)); exit != 0 {
+	if exit := run(context.Background(), a, append([]string{"list"}, args...)); exit != 0 {
 		b.Fatalf("list: exit %d\n%s%s", exit, out.String(), errOut.String())
 	}
 	return out.String()
@@ -59,12 +60,12 @@ func TestListLosesNoneToADeadline(t *testing.T) {
 			return start
 		}
 		var out, errOut bytes.Buffer
-		a := newApp(strings.NewReader(""), &out, &errOut)
-		a.clock, a.steady, a.width = moving, hostclock.With(moving), func() int { return 0 }
-		a.env = func(name string) string {
+		a := base.NewApp(strings.NewReader(""), &out, &errOut)
+		a.Clock, a.Steady, a.Width = moving, hostclock.With(moving), func() int { return 0 }
+		a.Env = func(name string) string {
 			return map[string]string{"INDOUBT_LEDGER": b.ledger, "INDOUBT_POLICY": b.policy}[name]
 		}
-		if exit := a.run(context.Background(), []string{"list"}); exit != 0 {
+		if exit := run(context.Background(), a, []string{"list"}); exit != 0 {
 			t.Fatalf("exit %d\n%s%s", exit, out.String(), errOut.String())
 		}
 		if n := strings.Count(out.String(), "charge cus_6 "); n != 1 {
@@ -179,11 +180,11 @@ func TestLogFollows(t *testing.T) {
 	b.doubt(1, "stripe.charge", charge)
 	ctx, stop := context.WithCancel(context.Background())
 	lines := make(chan string, 16)
-	a := newApp(strings.NewReader(""), lineWriter(lines), lineWriter(lines))
-	a.clock, a.steady = b.clock, hostclock.With(b.clock)
-	a.env = func(name string) string { return map[string]string{"INDOUBT_LEDGER": b.ledger}[name] }
+	a := base.NewApp(strings.NewReader(""), lineWriter(lines), lineWriter(lines))
+	a.Clock, a.Steady = b.clock, hostclock.With(b.clock)
+	a.Env = func(name string) string { return map[string]string{"INDOUBT_LEDGER": b.ledger}[name] }
 	done := make(chan int)
-	go func() { done <- a.run(ctx, []string{"log", "--follow"}) }()
+	go func() { done <- run(ctx, a, []string{"log", "--follow"}) }()
 	next := func() string {
 		select {
 		case line := <-lines:

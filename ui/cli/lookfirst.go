@@ -11,6 +11,7 @@ import (
 	"indoubt/ledger"
 	"indoubt/policy"
 	"indoubt/ui/act"
+	"indoubt/ui/cli/base"
 )
 
 // lookFirstOf is for how long begins are looked for first after a release of this; nil: nothing is said.
@@ -21,25 +22,32 @@ func lookFirstOf(text string, of ledger.HoldScope) (*time.Duration, error) {
 	length, err := ledger.ParseDuration(text)
 	switch {
 	case err != nil || length < 0:
-		return nil, usage(fmt.Sprintf("--look-first %q is not a duration", text), "write --look-first 24h, 3d or 0")
+		return nil, base.Usage(fmt.Sprintf("--look-first %q is not a duration", text), "write --look-first 24h, 3d or 0")
 	case of != "all" && (length > 0 || !strings.HasPrefix(string(of), "kind:")):
-		return nil, usage("one kind can be let go without a look, and has no time of its own",
+		return nil, base.Usage("one kind can be let go without a look, and has no time of its own",
 			"write --all --look-first 24h, or KIND --look-first 0")
 	}
 	return &length, nil
 }
 
-// looksFirst is what is looked for first after a release; nil where that changes nothing of it.
-func (c holdCommand) looksFirst(ctx context.Context, run *decisionRun, lift *ledger.Lift) (*ledger.Look, error) {
+// looksFirst reports whether a release changes what is looked for since an adoption.
+func (c holdCommand) looksFirst(ctx context.Context, run *decisionRun, lift *ledger.Lift) (bool, error) {
 	info, err := run.store.Info(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if info.Look == nil && lift.LookFirst != nil {
-		return nil, usage("--look-first is for a ledger that was adopted, until that is over", "release it without --look-first")
+	if err == nil && info.Look == nil && lift.LookFirst != nil {
+		err = base.Usage("--look-first is for a ledger that was adopted, until that is over", "release it without --look-first")
 	}
 	act.LookFirst(lift, info, run.policy.Kinds(), run.policy.RemembersOf)
-	return info.Look.After(*lift, c.clock()), nil
+	return err == nil && info.Look.After(*lift, c.Clock()) != nil, err
+}
+
+// lookedFor says what is looked for after a release.
+func (c holdCommand) lookedFor(ctx context.Context, run *decisionRun, data map[string]any) ([]string, error) {
+	info, err := run.store.Info(ctx)
+	if err != nil || info.Look == nil {
+		return nil, err
+	}
+	data["look_first"] = lookJSON(info.Look)
+	return lookedFor(info.Look, run.policy), nil
 }
 
 // whenLost is what the policy says of a request of a kind that the ledger may have lost.
@@ -54,7 +62,7 @@ func whenLost(k *policy.Kind) ledger.WhenLost {
 }
 
 func lookJSON(l *ledger.Look) map[string]any {
-	return map[string]any{"adopted_at": moment(l.Adopted), "until": moment(l.Until), "released": list(l.Kinds)}
+	return map[string]any{"adopted_at": base.Moment(l.Adopted), "until": base.Moment(l.Until), "released": base.List(l.Kinds)}
 }
 
 // lookedFor says what begins wait for since an adoption, and which kinds stay held.

@@ -18,6 +18,7 @@ import (
 	"indoubt/ledger/lazyregexp"
 	"indoubt/ledger/record/mcpproxy"
 	"indoubt/ledger/wire/mcpwire"
+	"indoubt/ui/cli/base"
 )
 
 type mcpFlags struct {
@@ -27,12 +28,12 @@ type mcpFlags struct {
 
 const maxScope = 200 // bytes of a name that is kept with every call
 
-type mcpCommand struct{ *app }
+type mcpCommand struct{ *base.App }
 
-func newMCPCommand(a *app) *cobra.Command {
+func newMCPCommand(a *base.App) *cobra.Command {
 	var flags mcpFlags
 	cmd := &cobra.Command{
-		Use: "mcp [--server NAME] {-- COMMAND… | --url URL}", GroupID: groupRecord,
+		Use: "mcp [--server NAME] {-- COMMAND… | --url URL}", GroupID: base.GroupRecord,
 		Short: "Stand before an MCP server and record every call that writes",
 		Long: `Speaks MCP on standard input and output, and passes every line on to a server:
 to a command it starts, or to a streamable-HTTP URL. A tool call that may write is
@@ -59,7 +60,7 @@ The configuration of an MCP client is rewritten by indoubt mcp install.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, name := range []string{"server", "scope"} { // as a variable that is not set gives it
 				if f := cmd.Flags().Lookup(name); f.Changed && f.Value.String() == "" {
-					return usage("--"+name+" is empty", "leave it out, or give a name")
+					return base.Usage("--"+name+" is empty", "leave it out, or give a name")
 				}
 			}
 			return mcpCommand{a}.serve(cmd.Context(), args, flags)
@@ -79,7 +80,7 @@ The configuration of an MCP client is rewritten by indoubt mcp install.`,
 }
 
 func (c mcpCommand) serve(ctx context.Context, argv []string, flags mcpFlags) error {
-	o := mcpproxy.Options{In: c.stdin, Out: c.rawOut}
+	o := mcpproxy.Options{In: c.Stdin, Out: c.RawOut}
 	var err error
 	if o.Deadline, err = sendDeadline("--deadline", flags.deadline); err != nil {
 		return err
@@ -87,8 +88,8 @@ func (c mcpCommand) serve(ctx context.Context, argv []string, flags mcpFlags) er
 	if err := c.server(&o, argv, flags); err != nil {
 		return err
 	}
-	said := func(line string) { c.errOut.Println("indoubt: " + line) }
-	if _, o.Recorder, err = c.liveRecorder(context.WithoutCancel(ctx), c.source(flags.source), "agent", said); err != nil {
+	said := func(line string) { c.ErrOut.Println("indoubt: " + line) }
+	if _, o.Recorder, err = liveRecorder(context.WithoutCancel(ctx), c.App, sourceOf(c.App, flags.source), "agent", said); err != nil {
 		return err
 	}
 	if err := identify(&o, argv, flags); err != nil {
@@ -98,13 +99,13 @@ func (c mcpCommand) serve(ctx context.Context, argv []string, flags mcpFlags) er
 	o.Log = func(line string) {
 		mu.Lock()
 		defer mu.Unlock()
-		c.errOut.Println("indoubt: " + line)
+		c.ErrOut.Println("indoubt: " + line)
 	}
-	defer outlivePipes()()
+	defer base.OutlivePipes()()
 	err = mcpproxy.New(o).Run(ctx)
-	drain(c.errOut, o.Recorder, 10*time.Second)
+	drain(c.ErrOut, o.Recorder, 10*time.Second)
 	if err != nil && ctx.Err() == nil {
-		return &failure{Code: "error", Message: err.Error(), Hint: "what was under way is in the ledger: indoubt list state:uncertain"}
+		return &base.Failure{Code: "error", Message: err.Error(), Hint: "what was under way is in the ledger: indoubt list state:uncertain"}
 	}
 	return nil
 }
@@ -157,25 +158,25 @@ func fitName(text string) string {
 // server reads which server it is: what it is called, and how it is reached.
 func (c mcpCommand) server(o *mcpproxy.Options, argv []string, flags mcpFlags) error {
 	if strings.ContainsAny(flags.server, " \t\n*\"") {
-		return usage(fmt.Sprintf("--server %q cannot be part of a kind", flags.server), "use letters, digits, dots and dashes")
+		return base.Usage(fmt.Sprintf("--server %q cannot be part of a kind", flags.server), "use letters, digits, dots and dashes")
 	}
 	if strings.ContainsAny(flags.scope, " \t\n") || len(flags.scope) > maxScope {
-		return usage(fmt.Sprintf("--scope %q cannot be a name", flags.scope), "use letters, digits, dots and dashes")
+		return base.Usage(fmt.Sprintf("--scope %q cannot be a name", flags.scope), "use letters, digits, dots and dashes")
 	}
 	switch {
 	case flags.url != "" && len(argv) > 0:
-		return usage("mcp takes a command or --url, not both", "")
+		return base.Usage("mcp takes a command or --url, not both", "")
 	case flags.url == "" && len(argv) == 0:
-		return usage("mcp needs a server", "a command behind two dashes, or --url: indoubt mcp -- npx -y @modelcontextprotocol/server-memory")
+		return base.Usage("mcp needs a server", "a command behind two dashes, or --url: indoubt mcp -- npx -y @modelcontextprotocol/server-memory")
 	case flags.url == "" && len(flags.headerEnv) > 0:
-		return usage("--header-env is for a server behind --url", "a command gets its secrets from the environment")
+		return base.Usage("--header-env is for a server behind --url", "a command gets its secrets from the environment")
 	case flags.url != "":
 		header, err := c.header(flags)
 		if err != nil {
 			return err
 		}
 		if _, err := mcpwire.Dial(context.Background(), flags.url, nil); err != nil { // it only looks at the URL
-			return usage("--url: "+err.Error(), "")
+			return base.Usage("--url: "+err.Error(), "")
 		}
 		o.Connect = func(ctx context.Context) (mcpwire.Conn, error) {
 			return mcpwire.Dial(ctx, flags.url, header)
@@ -183,7 +184,7 @@ func (c mcpCommand) server(o *mcpproxy.Options, argv []string, flags mcpFlags) e
 		return nil
 	}
 	o.Connect = func(ctx context.Context) (mcpwire.Conn, error) {
-		return mcpwire.Start(ctx, mcpwire.StdioOptions{Argv: argv, Stderr: heedless{c.rawErr}})
+		return mcpwire.Start(ctx, mcpwire.StdioOptions{Argv: argv, Stderr: heedless{c.RawErr}})
 	}
 	return nil
 }
@@ -203,11 +204,11 @@ func (c mcpCommand) header(flags mcpFlags) (http.Header, error) {
 	for _, given := range flags.headerEnv {
 		name, variable, ok := strings.Cut(given, "=")
 		if !ok || name == "" || variable == "" {
-			return nil, usage("--header-env has no NAME=VARIABLE", "write --header-env Authorization=TRACKER_TOKEN")
+			return nil, base.Usage("--header-env has no NAME=VARIABLE", "write --header-env Authorization=TRACKER_TOKEN")
 		}
-		value := c.env(variable)
+		value := c.Env(variable)
 		if value == "" {
-			return nil, usage(fmt.Sprintf("--header-env %s: %s is not set in the environment", name, variable), "")
+			return nil, base.Usage(fmt.Sprintf("--header-env %s: %s is not set in the environment", name, variable), "")
 		}
 		header.Add(name, value)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"indoubt/ledger/digestkey"
 	"indoubt/policy/recipes"
+	"indoubt/ui/cli/base"
 	"indoubt/ui/clients"
 	"indoubt/ui/safe"
 )
@@ -26,7 +27,7 @@ type installFlags struct {
 }
 
 type installer struct {
-	*app
+	*base.App
 	installFlags
 	undo bool
 }
@@ -38,8 +39,8 @@ const installPlaces = `CLIENT is one of
 and stands for each of these files that exists. Any other word is the path of a file
 that has mcpServers or servers.`
 
-func newMCPInstallCommand(a *app, undo bool) *cobra.Command {
-	i := &installer{app: a, undo: undo}
+func newMCPInstallCommand(a *base.App, undo bool) *cobra.Command {
+	i := &installer{App: a, undo: undo}
 	cmd := &cobra.Command{
 		Use:   "install CLIENT|FILE [--server NAME]…",
 		Short: "Put the servers of an MCP client behind indoubt",
@@ -57,7 +58,7 @@ one to which the client logs in by itself (OAuth) stays as it is.`,
 		Example: `  indoubt mcp install claude
   indoubt mcp install cursor --server memory --yes
   indoubt mcp install .vscode/mcp.json --dry-run`,
-		Args: someArgs("a client or a file"), ValidArgs: clients.Names,
+		Args: base.SomeArgs("a client or a file"), ValidArgs: clients.Names,
 		RunE: func(cmd *cobra.Command, args []string) error { return i.run(cmd.Context(), args) },
 	}
 	if undo {
@@ -88,40 +89,40 @@ func (i *installer) run(ctx context.Context, args []string) error {
 		return err
 	}
 	changed := slices.DeleteFunc(slices.Clone(plans), func(p *clients.Plan) bool { return !p.Changed() })
-	files := each(plans, func(p *clients.Plan) fileJSON { return fileJSON{p.Path, p.Changed(), p.Servers} })
+	files := base.Each(plans, func(p *clients.Plan) fileJSON { return fileJSON{p.Path, p.Changed(), p.Servers} })
 	data := map[string]any{"files": files}
 	show := func(w *safe.Writer) { i.show(w, plans) }
 	switch {
 	case len(changed) == 0:
-		return i.done(effectNoop, data, func(w *safe.Writer) {
+		return i.Done(base.EffectNoop, data, func(w *safe.Writer) {
 			show(w)
 			w.Println("nothing to change")
 		})
 	case i.dryRun:
-		return i.done(effectWouldUpdate, data, show)
+		return i.Done(base.EffectWouldUpdate, data, show)
 	}
-	if err := i.mayChange(i.verb()); err != nil {
+	if err := i.MayChange(i.verb()); err != nil {
 		return err
 	}
 	if !i.yes {
-		if !i.terminal() {
-			return &failure{Code: "no_person", Message: "nothing was changed: without a terminal, " + i.verb() + " needs --yes",
+		if !i.Terminal() {
+			return &base.Failure{Code: "no_person", Message: "nothing was changed: without a terminal, " + i.verb() + " needs --yes",
 				Hint: "look at the change, then say it again with --yes", Data: data, Text: show}
 		}
-		show(i.errOut)
-		if !i.confirmYes("Write this?") {
-			return &failure{Code: "no_person", Message: "nothing was changed"}
+		show(i.ErrOut)
+		if !i.ConfirmYes("Write this?") {
+			return &base.Failure{Code: "no_person", Message: "nothing was changed"}
 		}
 	}
 	for _, p := range changed {
 		switch err := p.Write(); {
 		case errors.Is(err, clients.ErrChanged):
-			return &failure{Code: "moved", Message: short(p.Path) + " has changed since it was shown, and was left as it is", Hint: "say it again", cause: err}
+			return &base.Failure{Code: "moved", Message: base.Short(p.Path) + " has changed since it was shown, and was left as it is", Hint: "say it again", Cause: err}
 		case err != nil:
-			return fmt.Errorf("write %s: %w", short(p.Path), err)
+			return fmt.Errorf("write %s: %w", base.Short(p.Path), err)
 		}
 	}
-	return i.done(effectUpdated, data, func(w *safe.Writer) {
+	return i.Done(base.EffectUpdated, data, func(w *safe.Writer) {
 		if i.yes {
 			show(w)
 		}
@@ -142,7 +143,7 @@ func clientSystem(env func(string) string) (s clients.System, err error) {
 }
 
 func (i *installer) plans(ctx context.Context, args []string) ([]*clients.Plan, error) {
-	system, err := clientSystem(i.env)
+	system, err := clientSystem(i.Env)
 	if err != nil {
 		return nil, err
 	}
@@ -165,10 +166,10 @@ func (i *installer) plans(ctx context.Context, args []string) ([]*clients.Plan, 
 		var absent *clients.MissingError
 		switch {
 		case errors.As(err, &absent):
-			missing = &failure{Code: "not_found", Message: fmt.Sprintf("%s has no server %q", short(path), absent.Name), Hint: "it has: " + strings.Join(absent.There, ", ")}
+			missing = &base.Failure{Code: "not_found", Message: fmt.Sprintf("%s has no server %q", base.Short(path), absent.Name), Hint: "it has: " + strings.Join(absent.There, ", ")}
 			continue
 		case err != nil:
-			return nil, &failure{Code: "bad_config", Message: short(err.Error()), Hint: "nothing was changed; mend the file, or name another one", cause: err}
+			return nil, &base.Failure{Code: "bad_config", Message: base.Short(err.Error()), Hint: "nothing was changed; mend the file, or name another one", Cause: err}
 		}
 		out = append(out, p)
 	}
@@ -200,11 +201,11 @@ func present(system clients.System, args []string) (paths []string, err error) {
 		hint := "a client is one of " + strings.Join(clients.Names, ", ") + "; or name its file"
 		if known {
 			for i := range places {
-				places[i] = short(places[i])
+				places[i] = base.Short(places[i])
 			}
 			hint = "name the file that your client reads"
 		}
-		return nil, &failure{Code: "not_found", Message: "there is no " + strings.Join(places, ", no "), Hint: hint}
+		return nil, &base.Failure{Code: "not_found", Message: "there is no " + strings.Join(places, ", no "), Hint: hint}
 	}
 	return paths, nil
 }
@@ -217,7 +218,7 @@ func (i *installer) wrapping(ctx context.Context) (w clients.Wrapping, err error
 	if w.Program, err = programPath(); err != nil {
 		return w, err
 	}
-	at, err := i.place()
+	at, err := i.Place()
 	if err != nil {
 		return w, err
 	}
@@ -226,12 +227,12 @@ func (i *installer) wrapping(ctx context.Context) (w clients.Wrapping, err error
 		if name, err = file.Absolute(); err != nil {
 			return w, err
 		}
-	} else if i.ledgerPath != name {
-		return w, &failure{Code: "usage", Message: "the ledger's address has a password in it, which would stand in the client's configuration",
+	} else if i.LedgerPath != name {
+		return w, &base.Failure{Code: "usage", Message: "the ledger's address has a password in it, which would stand in the client's configuration",
 			Hint: "keep it in a PGPASSFILE, and name the ledger without it"}
 	}
 	w.Flags = []string{"--ledger", name}
-	if path, named := i.policyFile(); named {
+	if path, named := i.PolicyFile(); named {
 		if path, err = filepath.Abs(path); err != nil {
 			return w, err
 		}
@@ -267,7 +268,7 @@ func programPath() (string, error) {
 		return "", fmt.Errorf("the path of this program: %w", err)
 	}
 	if strings.Contains(filepath.ToSlash(own), "/go-build") {
-		return "", usage("this program was built to run once, and will be gone", "build it (make build) and install from there")
+		return "", base.Usage("this program was built to run once, and will be gone", "build it (make build) and install from there")
 	}
 	if called, err := exec.LookPath(os.Args[0]); err == nil {
 		if called, err = filepath.Abs(called); err == nil && sameFile(called, own) {
@@ -299,7 +300,7 @@ func (i *installer) show(w *safe.Writer, plans []*clients.Plan) {
 			case i.undo:
 				what = "starts as it did before"
 			}
-			w.Printf("%s: %s %s\n", short(p.Path), s.Name, what)
+			w.Printf("%s: %s %s\n", base.Short(p.Path), s.Name, what)
 		}
 	}
 }
@@ -307,14 +308,14 @@ func (i *installer) show(w *safe.Writer, plans []*clients.Plan) {
 func (i *installer) told(w *safe.Writer, plans []*clients.Plan) {
 	var known []string
 	for _, p := range plans {
-		w.Printf("wrote %s\n", short(p.Path))
+		w.Printf("wrote %s\n", base.Short(p.Path))
 		for _, s := range p.Servers {
 			if name := recipes.ForServer(s.Server()); name != "" && s.Changes && !i.undo && !slices.Contains(known, name) {
 				known = append(known, name)
 			}
 		}
 	}
-	if file := i.ledgerOptions().KeyFile; file != "" && !i.undo {
+	if file := i.LedgerOptions().KeyFile; file != "" && !i.undo {
 		w.Printf("add to the env of each entry, for clients do not pass on their own: %s=%s, and PGPASSFILE where the password stands in one\n", digestkey.Variable, file)
 	}
 	w.Println("next: restart the client")

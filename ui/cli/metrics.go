@@ -19,6 +19,7 @@ import (
 	"indoubt/ledger"
 	"indoubt/ledger/record/httpproxy"
 	"indoubt/reconcile"
+	"indoubt/ui/cli/base"
 	"indoubt/ui/safe"
 )
 
@@ -27,18 +28,18 @@ type metering func(context.Context, *exposition) error
 
 // serveMetrics answers GET /metrics in the text format of Prometheus, and GET /healthz, until ctx ends. An address
 // without a host is this machine's loopback: metrics tell what a house sells.
-func serveMetrics(ctx context.Context, a *app, addr string, s ledger.Store, all ...metering,
+func serveMetrics(ctx context.Context, a *base.App, addr string, s ledger.Store, all ...metering,
 ) (shown string, done <-chan struct{}, err error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		if _, bad := strconv.Atoi(addr); bad != nil {
-			return "", nil, usage(fmt.Sprintf("--metrics %q is no address", addr), "write --metrics :9464 or --metrics 127.0.0.1:9464")
+			return "", nil, base.Usage(fmt.Sprintf("--metrics %q is no address", addr), "write --metrics :9464 or --metrics 127.0.0.1:9464")
 		}
 		host, port = "", addr
 	}
 	host = cmp.Or(host, "127.0.0.1")
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		a.warnf("metrics are served to everybody who reaches %s", host)
+		a.Warnf("metrics are served to everybody who reaches %s", host)
 	}
 	listener, err := net.Listen("tcp", net.JoinHostPort(host, port))
 	if err != nil {

@@ -21,6 +21,7 @@ import (
 	"indoubt/ledger/need"
 	"indoubt/ledger/open"
 	"indoubt/reconcile"
+	"indoubt/ui/cli/base"
 )
 
 // someDoubts is a ledger with two operations in doubt, one of them with a kind
@@ -173,13 +174,13 @@ func TestUntakenIsWhatNeedsAPerson(t *testing.T) {
 func TestMetricsAreServedOnLoopback(t *testing.T) {
 	path, s := someDoubts(t)
 	var errOut bytes.Buffer
-	a := newApp(strings.NewReader(""), io.Discard, &errOut)
-	a.ledgerPath = path
+	a := base.NewApp(strings.NewReader(""), io.Discard, &errOut)
+	a.LedgerPath = path
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	engine := reconcile.New(reconcile.Options{Store: s})
 	shown, done, err := serveMetrics(ctx, a, ":0", s, func(ctx context.Context, m *exposition) error {
-		return writeMetrics(ctx, m, s, engine, errors.New("line 3"), a.clock())
+		return writeMetrics(ctx, m, s, engine, errors.New("line 3"), a.Clock())
 	})
 	need.Must(t, err == nil && strings.HasPrefix(shown, "http://127.0.0.1:") && errOut.Len() == 0,
 		"%s %v %s", shown, err, errOut.String())
@@ -256,7 +257,7 @@ func TestMetricsAreServedOnLoopback(t *testing.T) {
 	case <-time.After(patience):
 		t.Fatal("it does not end")
 	}
-	if _, _, err := serveMetrics(context.Background(), a, "nonsense", s); asFailure(err).exit() != exitUsage {
+	if _, _, err := serveMetrics(context.Background(), a, "nonsense", s); base.AsFailure(err).Exit() != base.ExitUsage {
 		t.Errorf("%v", err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/need"
+	"indoubt/ui/cli/base"
 )
 
 // Ids are what their writer wrote: every command finds one with capitals, a short
@@ -60,7 +61,7 @@ func TestReservedNames(t *testing.T) {
 		b.doubt(1, "stripe.charge", charge)
 		for _, args := range [][]string{{"confirm", b.at(1)}, {"hold", "--all", "--reason", "night"}, {"retry", b.at(1), "--reason", "r"},
 			{"begin", "--kind", "k", "--key", "k"}, {"run", "--kind", "k", "--", "true"}} {
-			exit := map[bool]int{true: ownVerdict + exitUsage, false: exitUsage}[args[0] == "run"]
+			exit := map[bool]int{true: base.OwnVerdict + base.ExitUsage, false: base.ExitUsage}[args[0] == "run"]
 			if out := b.want(exit, append([]string{"--as", name}, args...)...); !strings.Contains(out, "signs with itself") {
 				t.Errorf("%v as %s: %s", args, name, out)
 			}

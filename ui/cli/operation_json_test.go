@@ -9,6 +9,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/need"
+	"indoubt/ui/cli/base"
 )
 
 // scene is a ledger with one operation in each situation worth a look.
@@ -115,7 +116,7 @@ func TestListJSON(t *testing.T) {
 }
 
 func TestJSONEscapesWhatATerminalWouldActOn(t *testing.T) {
-	b, err := encode(map[string]string{"a": "x\u009b31m\u202ey\U000e0001<&>é"})
+	b, err := base.Encode(map[string]string{"a": "x\u009b31m\u202ey\U000e0001<&>é"})
 	need.That(t, err == nil && string(b) == `{"a":"x\u009b31m\u202ey\udb40\udc01<&>é"}`, "%s, %v", b, err)
 	var back map[string]string
 	if err := json.Unmarshal(b, &back); err != nil || back["a"] != "x\u009b31m\u202ey\U000e0001<&>é" {

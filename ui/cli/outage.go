@@ -8,15 +8,16 @@ import (
 	"github.com/spf13/cobra"
 
 	"indoubt/ledger"
+	"indoubt/ui/cli/base"
 	"indoubt/ui/safe"
 	"indoubt/ui/ticket"
 )
 
-type outageCommand struct{ *app }
+type outageCommand struct{ *base.App }
 
-func newOutageCommand(a *app) *cobra.Command {
-	cmd := grouped(&cobra.Command{
-		Use: "outage", GroupID: groupLook,
+func newOutageCommand(a *base.App) *cobra.Command {
+	cmd := base.Grouped(&cobra.Command{
+		Use: "outage", GroupID: base.GroupLook,
 		Short: "Look at errors that came together, and say who is on it",
 		Long: `Errors of one downstream that come close together are one outage, a record of
 the ledger: errors = landed + did not land + being checked + to look at + refused +
@@ -26,7 +27,7 @@ left, at every moment. An outage grows, is quiet, and is over.`,
 	list := &cobra.Command{
 		Use: "list", Short: "List outages, by their newest error",
 		Example: "  indoubt outage list\n  indoubt outage list --json | jq -r '.data.outages[] | select(.phase == \"growing\").id'",
-		Args:    maxArgs(0), ValidArgsFunction: cobra.NoFileCompletions,
+		Args:    base.MaxArgs(0), ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return outageCommand{a}.list(cmd.Context(), limit)
 		},
@@ -35,14 +36,14 @@ left, at every moment. An outage grows, is quiet, and is over.`,
 	show := &cobra.Command{
 		Use: "show ID", Short: "Show one outage: its account, what is true and what to do, its history",
 		Example: "  indoubt outage show 7f3a\n  indoubt list outage:7f3a",
-		Args:    exactly("the ID of an outage"), ValidArgsFunction: cobra.NoFileCompletions,
+		Args:    base.Exactly("the ID of an outage"), ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error { return outageCommand{a}.show(cmd.Context(), args[0]) },
 	}
 	var flags decideFlags
 	take := &cobra.Command{
 		Use: "take ID", Short: "Say that you are on it; it expires, and is never a lock",
 		Example: "  indoubt outage take 7f3a --until 1h\n  indoubt outage take 7f3a --until now",
-		Args:    exactly("the ID of an outage"), ValidArgsFunction: cobra.NoFileCompletions,
+		Args:    base.Exactly("the ID of an outage"), ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return outageCommand{a}.take(cmd.Context(), args, &flags)
 		},
@@ -54,26 +55,26 @@ left, at every moment. An outage grows, is quiet, and is over.`,
 }
 
 func (c outageCommand) list(ctx context.Context, limit int) error {
-	if err := atMost(limit); err != nil {
+	if err := base.AtMost(limit); err != nil {
 		return err
 	}
-	s, err := c.ledgerFor(ctx, toLook)
+	s, err := c.LedgerFor(ctx, base.ToLook)
 	if err != nil {
 		return err
 	}
-	all, err := s.Outages(ctx, c.clock(), limit+1)
+	all, err := s.Outages(ctx, c.Clock(), limit+1)
 	if err != nil {
 		return err
 	}
-	all, cut := within(c.app, all, limit)
-	if err := s.Sums(ctx, all, c.clock()); err != nil {
+	all, cut := base.Within(c.App, all, limit)
+	if err := s.Sums(ctx, all, c.Clock()); err != nil {
 		return err
 	}
-	rows := each(all, func(in ledger.Outage) outageJSON { return c.asJSON(ledger.OutageAccount{Outage: in}) })
-	return c.done("", map[string]any{"outages": rows, "cut": cut}, func(w *safe.Writer) {
+	rows := base.Each(all, func(in ledger.Outage) outageJSON { return c.asJSON(ledger.OutageAccount{Outage: in}) })
+	return c.Done("", map[string]any{"outages": rows, "cut": cut}, func(w *safe.Writer) {
 		for _, in := range all {
 			o := c.outage(ledger.OutageAccount{Outage: in})
-			w.Printf("%s  %s\n          %s", prefix(in.ID, 8), o.Title(), o.Account())
+			w.Printf("%s  %s\n          %s", base.Prefix(in.ID, 8), o.Title(), o.Account())
 			if by := in.TakenAt(o.Now); by != "" {
 				w.Printf("   %s", o.Taken())
 			}
@@ -86,19 +87,19 @@ func (c outageCommand) list(ctx context.Context, limit int) error {
 }
 
 func (c outageCommand) outage(a ledger.OutageAccount) ticket.Outage {
-	return ticket.Outage{OutageAccount: a, Now: c.clock(), Zone: time.Local}
+	return ticket.Outage{OutageAccount: a, Now: c.Clock(), Zone: time.Local}
 }
 
 func (c outageCommand) show(ctx context.Context, id string) error {
-	s, err := c.ledgerFor(ctx, toLook)
+	s, err := c.LedgerFor(ctx, base.ToLook)
 	if err != nil {
 		return err
 	}
-	a, err := s.Outage(ctx, id, c.clock())
+	a, err := s.Outage(ctx, id, c.Clock())
 	if err != nil {
 		return err
 	}
-	return c.done("", c.shown(a), func(w *safe.Writer) { fmt.Fprint(w, c.outage(a).Markdown()) })
+	return c.Done("", c.shown(a), func(w *safe.Writer) { fmt.Fprint(w, c.outage(a).Markdown()) })
 }
 
 // take says that a person is on an outage, or no longer.
@@ -113,16 +114,16 @@ func (c outageCommand) take(ctx context.Context, args []string, flags *decideFla
 	} else if change.Until, err = until(flags.until, run.Record.CreatedAt); err != nil {
 		return err
 	}
-	a, err := run.store.Outage(ctx, change.ID, c.clock())
+	a, err := run.store.Outage(ctx, change.ID, c.Clock())
 	if err != nil {
 		return err
 	}
-	effect := effectOf(false, flags.dryRun)
+	effect := base.EffectOf(false, flags.dryRun)
 	switch {
 	case flags.dryRun:
-		a.Outage, _, err = change.Apply(a.Outage, c.clock())
+		a.Outage, _, err = change.Apply(a.Outage, c.Clock())
 	case run.Record.Done() > 0:
-		effect = effectNoop
+		effect = base.EffectNoop
 	default:
 		a.Outage, err = run.store.ChangeOutage(ctx, change)
 	}
@@ -130,9 +131,9 @@ func (c outageCommand) take(ctx context.Context, args []string, flags *decideFla
 		return err
 	}
 	run.carry(ctx)
-	return c.done(effect, c.asJSON(a), func(w *safe.Writer) {
+	return c.Done(effect, c.asJSON(a), func(w *safe.Writer) {
 		o := c.outage(a)
-		w.Printf("%s  %s: %s, %s\n", prefix(a.ID, 8), effect, o.Title(), o.Taken())
+		w.Printf("%s  %s: %s, %s\n", base.Prefix(a.ID, 8), effect, o.Title(), o.Taken())
 	})
 }
 
@@ -161,11 +162,11 @@ func (c outageCommand) asJSON(a ledger.OutageAccount) outageJSON {
 	o := c.outage(a)
 	twice, _ := o.Twice()
 	j := outageJSON{ID: a.ID, Title: o.Title().String(), Scope: a.Scope, Phase: a.PhaseAt(o.Now),
-		Kinds: list(a.Kinds), Pipelines: list(a.Pipelines), Classes: list(a.Classes), Errors: a.Errors(), Fates: map[ledger.Fate]ledger.Sum{},
-		Account: o.Account().String(), Twice: twice.String(), OpenedAt: moment(a.OpenedAt), FirstAt: moment(a.FirstAt), LastAt: moment(a.LastAt),
-		AnsweredAt: moment(a.AnsweredAt), OverAt: moment(a.OverAt)}
+		Kinds: base.List(a.Kinds), Pipelines: base.List(a.Pipelines), Classes: base.List(a.Classes), Errors: a.Errors(), Fates: map[ledger.Fate]ledger.Sum{},
+		Account: o.Account().String(), Twice: twice.String(), OpenedAt: base.Moment(a.OpenedAt), FirstAt: base.Moment(a.FirstAt), LastAt: base.Moment(a.LastAt),
+		AnsweredAt: base.Moment(a.AnsweredAt), OverAt: base.Moment(a.OverAt)}
 	if by := a.TakenAt(o.Now); by != "" {
-		j.TakenBy, j.TakenUntil = text(by), moment(a.TakenUntil)
+		j.TakenBy, j.TakenUntil = base.Text(by), base.Moment(a.TakenUntil)
 	}
 	for _, f := range ledger.Fates {
 		j.Fates[f] = a.Fates[f]
@@ -189,7 +190,7 @@ func (c outageCommand) shown(a ledger.OutageAccount) any {
 		CheckedAt *string           `json:"checked_at"`
 		Groups    []outageGroupJSON `json:"groups"`
 		Events    []ledger.Event    `json:"events"`
-	}{c.asJSON(a), a.Already, moment(a.CheckedAt), each(c.outage(a).Groups(), func(g ticket.Group) outageGroupJSON {
+	}{c.asJSON(a), a.Already, base.Moment(a.CheckedAt), base.Each(c.outage(a).Groups(), func(g ticket.Group) outageGroupJSON {
 		return outageGroupJSON{g.Name, g.True.String(), g.Do.String(), g.Filter, g.Tab, g.Sum}
-	}), each(a.Events, eventJSON)}
+	}), base.Each(a.Events, base.EventJSON)}
 }

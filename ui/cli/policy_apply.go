@@ -13,10 +13,11 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/policy"
+	"indoubt/ui/cli/base"
 	"indoubt/ui/safe"
 )
 
-func newPolicyApplyCommand(a *app) *cobra.Command {
+func newPolicyApplyCommand(a *base.App) *cobra.Command {
 	var reason string
 	var dryRun bool
 	cmd := &cobra.Command{
@@ -27,13 +28,13 @@ force is shown, and the text stands in the history, with who did it and why. Eve
 the ledger goes by it from then on. One whose host does not have the same text as a file asks
 and sends nothing: roll the file out first, work goes on by the one in force.`,
 		Example: "  indoubt policy apply --reason 'lists show a charge after 10 s'\n  indoubt policy apply ./policy.yaml --dry-run",
-		Args:    maxArgs(1),
+		Args:    base.MaxArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
-				a.policyPath = args[0]
+				a.PolicyPath = args[0]
 			}
 			if strings.TrimSpace(reason) == "" && !dryRun {
-				return usage("--reason is missing", "say what this policy mends: it stands in the history")
+				return base.Usage("--reason is missing", "say what this policy mends: it stands in the history")
 			}
 			return policyCommand{a}.apply(cmd.Context(), strings.TrimSpace(reason), dryRun)
 		},
@@ -43,7 +44,7 @@ and sends nothing: roll the file out first, work goes on by the one in force.`,
 	return cmd
 }
 
-type policyCommand struct{ *app }
+type policyCommand struct{ *base.App }
 
 type appliedJSON struct {
 	Number int64  `json:"number"`
@@ -92,7 +93,7 @@ func leftBehind(ctx context.Context, s ledger.Store, was, is *policy.Policy, now
 
 func (c policyCommand) apply(ctx context.Context, reason string, dryRun bool) error {
 	if !dryRun {
-		if err := c.mayChange("apply a policy"); err != nil {
+		if err := c.MayChange("apply a policy"); err != nil {
 			return err
 		}
 	}
@@ -100,7 +101,7 @@ func (c policyCommand) apply(ctx context.Context, reason string, dryRun bool) er
 	if err != nil {
 		return err
 	}
-	s, err := c.ledgerFor(ctx, toChange.unless(dryRun))
+	s, err := c.LedgerFor(ctx, base.ToChange.Unless(dryRun))
 	if err != nil {
 		return err
 	}
@@ -113,23 +114,23 @@ func (c policyCommand) apply(ctx context.Context, reason string, dryRun bool) er
 	}
 	data := appliedJSON{last.Number, last.Digest, p.Path(), difference(last, p), []left{}}
 	if last.Digest == p.Digest() && !last.Lapsed {
-		return c.done(effectNoop, data, func(w *safe.Writer) { w.Printf("in force already as number %d\n", last.Number) })
+		return c.Done(base.EffectNoop, data, func(w *safe.Writer) { w.Printf("in force already as number %d\n", last.Number) })
 	}
 	was, err := policy.Parse("the one in force", []byte(last.Text))
 	if err == nil && last.Number > 0 { // one that this program cannot read is replaced
-		if data.Left, err = leftBehind(ctx, s, was, p, c.clock()); err != nil {
+		if data.Left, err = leftBehind(ctx, s, was, p, c.Clock()); err != nil {
 			return err
 		}
 	}
-	effect, said := effectWouldUpdate, "would be"
+	effect, said := base.EffectWouldUpdate, "would be"
 	if !dryRun {
 		if err := c.force(ctx, s, last, p, reason); err != nil {
 			return err
 		}
-		effect, said = effectUpdated, "is"
+		effect, said = base.EffectUpdated, "is"
 	}
 	data.Number, data.Digest = last.Number+1, p.Digest()
-	return c.done(effect, data, func(w *safe.Writer) {
+	return c.Done(effect, data, func(w *safe.Writer) {
 		w.Lines(strings.TrimRight(data.Diff, "\n"))
 		for _, l := range data.Left {
 			finished := ""
@@ -138,7 +139,7 @@ func (c policyCommand) apply(ctx context.Context, reason string, dryRun bool) er
 			}
 			w.Printf("%s, %d in flight or in doubt%s: %s\n", l.Kind, l.Open, finished, l.Means)
 		}
-		w.Printf("%s %s in force as number %d: %s\n", short(p.Path()), said, data.Number, prefix(p.Digest(), 12))
+		w.Printf("%s %s in force as number %d: %s\n", base.Short(p.Path()), said, data.Number, base.Prefix(p.Digest(), 12))
 	})
 }
 
@@ -160,16 +161,16 @@ func (c policyCommand) force(ctx context.Context, s ledger.Store, last ledger.Po
 		}
 	}
 	return s.ApplyPolicy(ctx, ledger.PolicyText{Number: last.Number + 1, Digest: p.Digest(), Text: p.Text(),
-		Actor: c.actor(), Reason: reason, ChangeID: ledger.NewID()})
+		Actor: c.Actor(), Reason: reason, ChangeID: ledger.NewID()})
 }
 
 // good is the policy file, if it may be put in force: it can be read, holds no secret,
 // and its cases run.
 func (c policyCommand) good(ctx context.Context) (*policy.Policy, error) {
-	if _, err := c.policy(); err != nil {
+	if _, err := c.Policy(); err != nil {
 		return nil, err
 	}
-	path, _ := c.policyFile()
+	path, _ := c.PolicyFile()
 	p, err := policy.Load(path)
 	if err != nil {
 		return nil, err
@@ -177,7 +178,7 @@ func (c policyCommand) good(ctx context.Context) (*policy.Policy, error) {
 	for _, name := range p.Kinds() {
 		for _, r := range p.Kind(name).RunTests(ctx, outcomeOf) {
 			if !r.OK {
-				return nil, &failure{Code: "bad_policy", Hint: "indoubt policy test",
+				return nil, &base.Failure{Code: "bad_policy", Hint: "indoubt policy test",
 					Message: fmt.Sprintf("a case of %s fails: %s", name, r.Why)}
 			}
 		}

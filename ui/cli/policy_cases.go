@@ -12,26 +12,27 @@ import (
 	"indoubt/ledger"
 	"indoubt/ledger/outcome"
 	"indoubt/policy"
+	"indoubt/ui/cli/base"
 	"indoubt/ui/safe"
 	"indoubt/ui/ticket"
 )
 
-func newPolicyTestCommand(a *app) *cobra.Command {
+func newPolicyTestCommand(a *base.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "test [KIND]",
 		Short: "Run the cases that the policy file brings along (tests:)",
 		Long: `Run the cases under tests: of every kind, or of one, with the evaluator that
 the engine uses. Nothing is asked of any downstream. Of a case that fails it shows
 what every expression gave. Exit 1 when one fails.`,
-		Args: maxArgs(1), ValidArgsFunction: cobra.NoFileCompletions,
+		Args: base.MaxArgs(1), ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			p, err := a.policy()
+			p, err := a.Policy()
 			if err != nil {
 				return err
 			}
 			kinds := p.Kinds()
 			if len(args) > 0 {
-				if _, err := a.kindNamed(p, args[0]); err != nil {
+				if _, err := kindNamed(a, p, args[0]); err != nil {
 					return err
 				}
 				kinds = args
@@ -40,7 +41,7 @@ what every expression gave. Exit 1 when one fails.`,
 			for _, name := range kinds {
 				for _, r := range p.Kind(name).RunTests(cmd.Context(), outcomeOf) {
 					cases = append(cases, caseJSON{Kind: name, Name: r.Test.Name, Line: r.Test.Line, OK: r.OK, Want: r.Test.Want,
-						Got: r.Got, Why: r.Why, Steps: list(r.Steps)})
+						Got: r.Got, Why: r.Why, Steps: base.List(r.Steps)})
 					if !r.OK {
 						failed++
 					}
@@ -49,9 +50,9 @@ what every expression gave. Exit 1 when one fails.`,
 			data := map[string]any{"cases": cases, "failed": failed}
 			write := func(w *safe.Writer) { writeCases(w, cases, failed) }
 			if failed > 0 {
-				return &failure{Code: "bad_policy", Message: fmt.Sprintf("%d of %d cases failed", failed, len(cases)), Data: data, Text: write}
+				return &base.Failure{Code: "bad_policy", Message: fmt.Sprintf("%d of %d cases failed", failed, len(cases)), Data: data, Text: write}
 			}
-			return a.done("", data, write)
+			return a.Done("", data, write)
 		},
 	}
 }

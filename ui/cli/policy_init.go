@@ -13,10 +13,11 @@ import (
 
 	"indoubt/policy"
 	"indoubt/policy/recipes"
+	"indoubt/ui/cli/base"
 	"indoubt/ui/safe"
 )
 
-func newPolicyInitCommand(a *app) *cobra.Command {
+func newPolicyInitCommand(a *base.App) *cobra.Command {
 	var dryRun, listed bool
 	cmd := &cobra.Command{
 		Use:   "init [RECIPE…] [FILE]",
@@ -40,29 +41,29 @@ that exists is left as it is.`,
 			if err != nil {
 				return err
 			}
-			data := map[string]any{"path": path, "recipes": list(names)}
+			data := map[string]any{"path": path, "recipes": base.List(names)}
 			if there, err := os.ReadFile(path); err == nil {
 				if bytes.Equal(there, text) {
-					return a.done(effectNoop, data, func(w *safe.Writer) { w.Println(short(path) + " is there already") })
+					return a.Done(base.EffectNoop, data, func(w *safe.Writer) { w.Println(base.Short(path) + " is there already") })
 				}
-				return &failure{Code: "exists", Message: short(path) + " exists and is another policy",
+				return &base.Failure{Code: "exists", Message: base.Short(path) + " exists and is another policy",
 					Hint: "name another file, and take over from it what is missing here: indoubt policy init " + strings.Join(append(slices.Clone(names), "./new.yaml"), " ")}
 			}
 			if dryRun {
-				return a.done(effectWouldCreate, data, func(w *safe.Writer) { w.Println("would write " + short(path)) })
+				return a.Done(base.EffectWouldCreate, data, func(w *safe.Writer) { w.Println("would write " + base.Short(path)) })
 			}
-			if err := a.mayChange("write a policy"); err != nil {
+			if err := a.MayChange("write a policy"); err != nil {
 				return err
 			}
 			if err := writeNew(path, text); err != nil {
 				return err
 			}
-			return a.done(effectCreated, data, func(w *safe.Writer) {
+			return a.Done(base.EffectCreated, data, func(w *safe.Writer) {
 				next := "indoubt policy check"
 				if len(names) > 0 {
 					next += " && indoubt policy test"
 				}
-				w.Println("wrote " + short(path))
+				w.Println("wrote " + base.Short(path))
 				for _, name := range names {
 					if r, _ := recipes.Get(name); r.FillIn() != "" {
 						w.Printf("fill in for %s: %s\n", name, r.FillIn())
@@ -79,8 +80,8 @@ that exists is left as it is.`,
 
 // whatToInit tells the recipes from the file: a file has a slash or ends in
 // .yaml.
-func whatToInit(a *app, args []string) (path string, names []string, err error) {
-	path, _ = a.policyFile()
+func whatToInit(a *base.App, args []string) (path string, names []string, err error) {
+	path, _ = a.PolicyFile()
 	files := 0
 	for _, arg := range args {
 		switch ext, recipe := filepath.Ext(arg), recipes.ForServer(arg); {
@@ -93,7 +94,7 @@ func whatToInit(a *app, args []string) (path string, names []string, err error) 
 		}
 	}
 	if files > 1 {
-		return "", nil, usage("policy init writes one file", "name one file, and any number of recipes")
+		return "", nil, base.Usage("policy init writes one file", "name one file, and any number of recipes")
 	}
 	return path, names, nil
 }
@@ -104,31 +105,31 @@ func policyFrom(names []string) ([]byte, error) {
 	}
 	text, err := recipes.Merge(names...)
 	if err != nil {
-		return nil, usage(err.Error(), "there are: "+strings.Join(recipes.Names(), ", "))
+		return nil, base.Usage(err.Error(), "there are: "+strings.Join(recipes.Names(), ", "))
 	}
 	return text, nil
 }
 
-func listRecipes(a *app) error {
-	rows := each(recipes.Names(), func(name string) map[string]any {
+func listRecipes(a *base.App) error {
+	rows := base.Each(recipes.Names(), func(name string) map[string]any {
 		r, _ := recipes.Get(name)
 		return map[string]any{"name": r.Name, "title": r.Title}
 	})
-	return a.done("", map[string]any{"recipes": rows}, func(w *safe.Writer) {
+	return a.Done("", map[string]any{"recipes": rows}, func(w *safe.Writer) {
 		for _, r := range rows {
 			w.Println(fmt.Sprintf("%-22s %s", r["name"], r["title"]))
 		}
 	})
 }
 
-func newPolicySchemaCommand(a *app) *cobra.Command {
+func newPolicySchemaCommand(a *base.App) *cobra.Command {
 	return &cobra.Command{
 		Use:     "schema",
 		Short:   "Print the JSON Schema of policy files, for editors",
 		Example: "  indoubt policy schema > policy.schema.json",
-		Args:    maxArgs(0),
+		Args:    base.MaxArgs(0),
 		RunE: func(*cobra.Command, []string) error {
-			_, err := a.out.Write(policy.Schema()) // it is JSON itself, so --json changes nothing
+			_, err := a.Out.Write(policy.Schema()) // it is JSON itself, so --json changes nothing
 			return err
 		},
 	}
@@ -146,7 +147,7 @@ func writeNew(path string, content []byte) error {
 		err = cmp.Or(err, f.Close())
 	}
 	if err != nil {
-		return fmt.Errorf("write %s: %w", short(path), err)
+		return fmt.Errorf("write %s: %w", base.Short(path), err)
 	}
 	return nil
 }

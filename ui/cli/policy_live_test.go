@@ -11,20 +11,21 @@ import (
 	"indoubt/ledger"
 	"indoubt/ledger/need"
 	"indoubt/ledger/record"
+	"indoubt/ui/cli/base"
 )
 
 // rules is the policy of a program that runs on, whose file can be edited.
-func (b *bench) rules(said func(string)) *livePolicy {
+func (b *bench) rules(said func(string)) *base.LivePolicy {
 	b.Helper()
-	a := newApp(strings.NewReader(""), os.Stdout, os.Stderr)
-	a.env = func(name string) string {
+	a := base.NewApp(strings.NewReader(""), os.Stdout, os.Stderr)
+	a.Env = func(name string) string {
 		return map[string]string{"INDOUBT_LEDGER": b.ledger, "INDOUBT_POLICY": b.policy, "XDG_STATE_HOME": b.dir}[name]
 	}
-	a.ledgerPath, a.policyPath = b.ledger, b.policy
-	need.Get(a.ledgerFor(b.Context(), toCreate))(b)
-	b.Cleanup(a.close)
-	l := a.rules()
-	l.said = said
+	a.LedgerPath, a.PolicyPath = b.ledger, b.policy
+	need.Get(a.LedgerFor(b.Context(), base.ToCreate))(b)
+	b.Cleanup(a.Close)
+	l := a.Rules()
+	l.Said = said
 	return l
 }
 
@@ -42,7 +43,7 @@ func TestItIsSaidThatThePolicyIsBroken(t *testing.T) {
 	} {
 		said = ""
 		b.file("policy.yaml", step.text)
-		l.look(t.Context())
+		l.Look(t.Context())
 		need.That(t, strings.HasPrefix(said, step.want) && (said == "") == (step.want == ""), "%q, want %q", said, step.want)
 	}
 }
@@ -56,9 +57,9 @@ func TestI6_ThePolicyInForceIsWorkedBy(t *testing.T) {
 	l := b.rules(nil)
 	works := func(what, currency string, lent bool, problem string) {
 		t.Helper()
-		l.look(t.Context())
-		p, said := l.inForce(), ""
-		if err := l.problem(); err != nil {
+		l.Look(t.Context())
+		p, said := l.InForce(), ""
+		if err := l.Problem(); err != nil {
 			said = err.Error()
 		}
 		need.That(t, p.Currency() == currency && p.Lent() == lent && (said == "") == (problem == "") && strings.Contains(said, problem),
@@ -86,7 +87,7 @@ func TestI6_ThePolicyInForceIsWorkedBy(t *testing.T) {
 	need.Contains(t, b.want(0, "policy", "apply", "--reason", "again"), "in force already as number 2")
 
 	// A recorder that has not heard of it yet begins nothing by what it knows: it looks again.
-	r := need.Get(l.app.recorder(t.Context(), ledger.Source{}, false))(t)
+	r := need.Get(newRecorder(t.Context(), l.App, ledger.Source{}, false))(t)
 	b.file("policy.yaml", strings.Replace(in("CHF"), "title: charge", "title: pay", 1))
 	b.want(0, "policy", "apply", "--reason", "another title")
 	res := need.Get(r.Begin(t.Context(), record.Request{Kind: "stripe.charge", Key: "k", Input: []byte(charge)}))(t)
@@ -132,7 +133,7 @@ func TestI4_WhatIsPutInForce(t *testing.T) {
 	b.ledger = filepath.Join(b.dir, "made.db")
 	b.file("policy.yaml", benchPolicy+"    titel: x\n")
 	b.failing(1, "bad_policy", "--policy", b.policy, "init")
-	need.That(t, !exists(b.ledger), "it was made")
+	need.That(t, !base.Exists(b.ledger), "it was made")
 	b.file("policy.yaml", benchPolicy)
 	need.Contains(t, b.want(0, "--policy", b.policy, "init"), "policy.yaml is in force")
 	need.Contains(t, b.want(0, "policy", "apply", "--dry-run"), "in force already as number 1")

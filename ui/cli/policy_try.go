@@ -19,6 +19,7 @@ import (
 	"indoubt/policy/verdict"
 	"indoubt/reconcile"
 	"indoubt/reconcile/connect"
+	"indoubt/ui/cli/base"
 	"indoubt/ui/safe"
 	"indoubt/ui/ticket"
 )
@@ -27,9 +28,9 @@ type trialOf struct {
 	op, input, token string
 }
 
-type tryCommand struct{ *app }
+type tryCommand struct{ *base.App }
 
-func newPolicyTryCommand(a *app) *cobra.Command {
+func newPolicyTryCommand(a *base.App) *cobra.Command {
 	var of trialOf
 	cmd := &cobra.Command{
 		Use:   "try KIND --op ID | --input JSON",
@@ -44,20 +45,20 @@ Exit 0 whatever the verdict is; 3 when there is no such kind or operation, 5 whe
 the kind has no check.`,
 		Example: "  indoubt policy try stripe.charge --op 0198c1de-7a3b\n" +
 			"  indoubt policy try stripe.charge --input '{\"customer\":\"cus_9\",\"amount\":4200}'",
-		Args:              exactly("a KIND"),
+		Args:              base.Exactly("a KIND"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case of.op == "" && of.input == "":
-				return usage("policy try needs an operation or an input to look for", "add --op ID, or --input JSON")
+				return base.Usage("policy try needs an operation or an input to look for", "add --op ID, or --input JSON")
 			case of.op != "" && (of.input != "" || of.token != ""):
-				return usage("--op names the input and the token already", "leave out --input and --token")
+				return base.Usage("--op names the input and the token already", "leave out --input and --token")
 			}
-			p, err := a.policy()
+			p, err := a.Policy()
 			if err != nil {
 				return err
 			}
-			kind, err := a.kindNamed(p, args[0])
+			kind, err := kindNamed(a, p, args[0])
 			if err != nil {
 				return err
 			}
@@ -72,20 +73,20 @@ the kind has no check.`,
 }
 
 func (c tryCommand) try(ctx context.Context, p *policy.Policy, kind *policy.Kind, of trialOf) error {
-	if err := c.mayChange("ask a downstream"); err != nil {
+	if err := c.MayChange("ask a downstream"); err != nil {
 		return err
 	}
 	if kind.Read == nil {
-		return &failure{Code: "no_check", Message: fmt.Sprintf("%s has no check", kind.Name), Hint: "write read: for it, and `indoubt policy check`"}
+		return &base.Failure{Code: "no_check", Message: fmt.Sprintf("%s has no check", kind.Name), Hint: "write read: for it, and `indoubt policy check`"}
 	}
 	rec, err := c.record(ctx, kind, of)
 	if err != nil {
 		return err
 	}
 	if its := rec.Operation.Kind; p.Kind(its).Pattern != kind.Pattern {
-		return usage(fmt.Sprintf("%s is a %s, not a %s", rec.Operation.ID, its, kind.Name), "indoubt policy try "+its+" --op "+rec.Operation.ID)
+		return base.Usage(fmt.Sprintf("%s is a %s, not a %s", rec.Operation.ID, its, kind.Name), "indoubt policy try "+its+" --op "+rec.Operation.ID)
 	}
-	now := c.clock()
+	now := c.Clock()
 	if of.op == "" { // nothing was sent, so no clock runs: all of them have run
 		now = rec.Now
 	}
@@ -106,11 +107,11 @@ func (c tryCommand) try(ctx context.Context, p *policy.Policy, kind *policy.Kind
 		t.withhold(page.Request.Withhold)
 	}
 	t.withhold(func(text string) string { return redact.Hide(text) })
-	return c.done("", t, t.write)
+	return c.Done("", t, t.write)
 }
 
 func cannotAsk(err error) error {
-	f := &failure{Code: "bad_policy", Message: "the request cannot be made: " + err.Error(), cause: err}
+	f := &base.Failure{Code: "bad_policy", Message: "the request cannot be made: " + err.Error(), Cause: err}
 	if missing := (*transport.MissingError)(nil); errors.As(err, &missing) && missing.What == "variable" {
 		f.Hint = "export " + missing.Name
 	}
@@ -120,17 +121,17 @@ func cannotAsk(err error) error {
 // record is the operation that is named, or one that was never sent.
 func (c tryCommand) record(ctx context.Context, kind *policy.Kind, of trialOf) (ledger.Record, error) {
 	if of.op != "" {
-		s, err := c.ledgerFor(ctx, toLook)
+		s, err := c.LedgerFor(ctx, base.ToLook)
 		if err != nil {
 			return ledger.Record{}, err
 		}
-		return c.read(ctx, s, of.op)
+		return readRecord(ctx, c.App, s, of.op)
 	}
 	input := []byte(of.input)
 	if !json.Valid(input) {
-		return ledger.Record{}, usage("--input is not JSON", `write it as '{"customer":"cus_9"}'`)
+		return ledger.Record{}, base.Usage("--input is not JSON", `write it as '{"customer":"cus_9"}'`)
 	}
-	rec := kind.Rehearsal(input, cmp.Or(of.token, "indoubt-test"), c.clock().Truncate(time.Second))
+	rec := kind.Rehearsal(input, cmp.Or(of.token, "indoubt-test"), c.Clock().Truncate(time.Second))
 	rec.Now = kind.Late(rec)
 	return rec, nil
 }
@@ -215,14 +216,14 @@ type effectJSON struct {
 // what is there, and only that.
 func (t *trialJSON) judge(read *policy.Read, rec ledger.Record, trial policy.Trial) {
 	f := trial.Found
-	t.Verdict, t.Problem = trial.Verdict, text(trial.Reason)
+	t.Verdict, t.Problem = trial.Verdict, base.Text(trial.Reason)
 	t.Valid, t.Complete, t.Next = f.Valid, f.Complete, f.Next != nil
-	t.Found = each(f.Effects, func(e verdict.Effect) effectJSON { return effectJSON{e.Receipt, e.Same} })
+	t.Found = base.Each(f.Effects, func(e verdict.Effect) effectJSON { return effectJSON{e.Receipt, e.Same} })
 	switch {
 	case t.Verdict == ledger.NotThere:
-		t.Problem = text("none found, which proves it only where the same check finds another operation before it and one after it")
+		t.Problem = base.Text("none found, which proves it only where the same check finds another operation before it and one after it")
 	case t.Verdict.Tells() && read.NeedsNegativeControl(rec):
-		t.Problem = text(trial.Reason + ", which counts only with a control: the same check finding nothing for what was never sent")
+		t.Problem = base.Text(trial.Reason + ", which counts only with a control: the same check finding nothing for what was never sent")
 	}
 }
 

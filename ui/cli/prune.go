@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"indoubt/ledger"
+	"indoubt/ui/cli/base"
 	"indoubt/ui/safe"
 )
 
@@ -23,11 +24,11 @@ func moved(o ledger.Operation) string {
 	return "it is in " + o.Moved
 }
 
-func newPruneCommand(a *app) *cobra.Command {
+func newPruneCommand(a *base.App) *cobra.Command {
 	var before string
 	var p ledger.Prune
 	cmd := &cobra.Command{
-		Use: "prune", GroupID: groupCare,
+		Use: "prune", GroupID: base.GroupCare,
 		Short: "Move the history of what is settled to a file",
 		Long: `Move the history of operations that were settled before a time to a file in a directory:
 what was asked, answered and done, an operation a line, as JSON (zcat reads it). The file is
@@ -42,35 +43,35 @@ whose key has a time that is not over, and what was sent more than once. The roo
 again by what comes; the ledger's file does not shrink. While others write it takes longer,
 for they come first.`,
 		Example: "  indoubt prune --before 90d --to /archive --dry-run\n  indoubt prune --before 90d --to /archive",
-		Args:    exactly(),
+		Args:    base.Exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			if p.Before, err = past("before", before, a.clock()); err != nil {
+			if p.Before, err = past("before", before, a.Clock()); err != nil {
 				return err
 			}
 			if p.To == "" {
-				return usage("prune needs --to", "name the directory that the file goes to")
+				return base.Usage("prune needs --to", "name the directory that the file goes to")
 			}
-			if err := a.mayChange("prune"); err != nil && !p.DryRun {
+			if err := a.MayChange("prune"); err != nil && !p.DryRun {
 				return err
 			}
-			s, err := a.ledgerFor(cmd.Context(), toChange.unless(p.DryRun))
+			s, err := a.LedgerFor(cmd.Context(), base.ToChange.Unless(p.DryRun))
 			if err != nil {
 				return err
 			}
-			p.Actor = a.actor()
+			p.Actor = a.Actor()
 			done, err := s.(pruner).Prune(cmd.Context(), p)
 			if err != nil {
 				return err
 			}
 			n := ledger.Count(done.Operations)
-			effect, said := effectUpdated, safe.Say("the history of %s operations is in %s", n, short(done.File))
+			effect, said := base.EffectUpdated, safe.Say("the history of %s operations is in %s", n, base.Short(done.File))
 			switch {
 			case p.DryRun:
-				effect, said = effectWouldUpdate, safe.Say("the history of %s operations would be moved", n)
+				effect, said = base.EffectWouldUpdate, safe.Say("the history of %s operations would be moved", n)
 			case done.File == "":
-				effect, said = effectNoop, safe.Say("nothing to move")
+				effect, said = base.EffectNoop, safe.Say("nothing to move")
 			}
-			return a.done(effect, done, func(w *safe.Writer) { w.Println(said) })
+			return a.Done(effect, done, func(w *safe.Writer) { w.Println(said) })
 		},
 	}
 	cmd.Flags().StringVar(&before, "before", "", "what was settled before: "+ledger.WhenHelp)

@@ -15,6 +15,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/need"
+	"indoubt/ui/cli/base"
 )
 
 // begunRead is what the tests look at of begin, settle and run.
@@ -43,7 +44,7 @@ func TestBeginAndSettle(t *testing.T) {
 	b := newBench(t)
 	a := b.json(0, "begin", "--kind", "stripe.charge", "--key", "k1", "--input", charge, "--source", "billing@7", "--token-sent")
 	first := a.begun(t)
-	if a.Effect != effectCreated || first.Attempt == nil || first.Key != "k1" || !strings.HasPrefix(first.Token, "indoubt-") || first.Title != "charge cus_9 420 usd" {
+	if a.Effect != base.EffectCreated || first.Attempt == nil || first.Key != "k1" || !strings.HasPrefix(first.Token, "indoubt-") || first.Title != "charge cus_9 420 usd" {
 		t.Fatalf("%s %+v", a.Effect, first)
 	}
 	rec := need.Get(b.open().Read(t.Context(), ledger.Locator{ID: first.ID}))(t)
@@ -62,11 +63,11 @@ func TestBeginAndSettle(t *testing.T) {
 		t.Errorf("%+v", a.Error)
 	}
 	need.Contains(t, b.want(6, "begin", "--kind", "stripe.charge", "--key", "k1", "--input", charge), "check before you redo: indoubt check")
-	if a := b.json(0, "settle", *first.Handle, "--outcome", "committed", "--receipt", "ch_1", "--result", `{"id":"ch_1"}`); a.Effect != effectUpdated || a.begun(t).State != "committed" {
+	if a := b.json(0, "settle", *first.Handle, "--outcome", "committed", "--receipt", "ch_1", "--result", `{"id":"ch_1"}`); a.Effect != base.EffectUpdated || a.begun(t).State != "committed" {
 		t.Errorf("a late answer: %s %s", a.Effect, a.Data)
 	}
 	a = b.json(9, "begin", "--kind", "stripe.charge", "--key", "k1", "--input", charge)
-	need.That(t, a.Effect == effectNoop && a.Error.Code == "finished", "%s %+v", a.Effect, a.Error)
+	need.That(t, a.Effect == base.EffectNoop && a.Error.Code == "finished", "%s %+v", a.Effect, a.Error)
 	if exit, out, _ := b.run("begin", "--kind", "stripe.charge", "--key", "k1", "--input", charge); exit != 9 || out != "{\"id\":\"ch_1\"}\n" {
 		t.Errorf("exit %d, %q", exit, out)
 	}
@@ -107,13 +108,13 @@ func TestSettleIsRepeatable(t *testing.T) {
 	b.json(3, "settle", ledger.Handle{Operation: ledger.NewID(), N: 1, Change: ledger.NewID()}.String(), "--outcome", "committed")
 	b.json(5, "settle", attempt, "--outcome", "committed", "--read-only")
 	before := b.lastEvent()
-	if a := b.json(0, "settle", attempt, "--outcome", "failed", "--proof", "refused", "--dry-run"); a.Effect != effectWouldUpdate || a.begun(t).State != "failed" || b.lastEvent() != before {
+	if a := b.json(0, "settle", attempt, "--outcome", "failed", "--proof", "refused", "--dry-run"); a.Effect != base.EffectWouldUpdate || a.begun(t).State != "failed" || b.lastEvent() != before {
 		t.Errorf("%s %s", a.Effect, a.Data)
 	}
 	args := []string{"settle", attempt, "--outcome", "committed", "--receipt", "r1"}
-	need.Equal(t, b.json(0, args...).Effect, effectUpdated)
+	need.Equal(t, b.json(0, args...).Effect, base.EffectUpdated)
 	before = b.lastEvent()
-	if a := b.json(0, args...); a.Effect != effectNoop || b.lastEvent() != before {
+	if a := b.json(0, args...); a.Effect != base.EffectNoop || b.lastEvent() != before {
 		t.Errorf("the same again: %s", a.Effect)
 	}
 	b.json(0, "settle", attempt, "--outcome", "committed", "--receipt", "r2")
@@ -133,12 +134,12 @@ func TestBeginReadsItsInput(t *testing.T) {
 	b.json(2, "begin", "--kind", "post", "--input", "@/nonexistent")
 	b.json(2, "begin", "--kind", "post", "--input", "{}", "--deadline", "soon")
 	before := b.lastEvent()
-	if a := b.json(0, "begin", "--kind", "post", "--input", "2", "--dry-run"); a.Effect != effectWouldCreate || b.lastEvent() != before || a.begun(t).Handle != nil {
+	if a := b.json(0, "begin", "--kind", "post", "--input", "2", "--dry-run"); a.Effect != base.EffectWouldCreate || b.lastEvent() != before || a.begun(t).Handle != nil {
 		t.Errorf("%s", a.Effect)
 	}
 	b.ledger = filepath.Join(b.dir, "none.db")
-	need.Equal(t, b.json(0, "begin", "--kind", "post", "--input", "2", "--dry-run").Effect, effectWouldCreate)
-	need.That(t, !exists(b.ledger), "a rehearsal made a ledger")
+	need.Equal(t, b.json(0, "begin", "--kind", "post", "--input", "2", "--dry-run").Effect, base.EffectWouldCreate)
+	need.That(t, !base.Exists(b.ledger), "a rehearsal made a ledger")
 }
 
 // TestBeginDeduplicatesEvents: a webhook's event id is enough.
@@ -152,7 +153,7 @@ func TestBeginDeduplicatesEvents(t *testing.T) {
 	event(7, "evt_1") // delivered again while the first is at it
 	b.json(0, "settle", *first.Handle, "--outcome", "committed")
 	for range 2 {
-		if a := event(9, "evt_1"); a.Error.Code != "finished" || a.Effect != effectNoop {
+		if a := event(9, "evt_1"); a.Error.Code != "finished" || a.Effect != base.EffectNoop {
 			t.Errorf("%s %+v", a.Effect, a.Error)
 		}
 	}
@@ -165,7 +166,7 @@ func TestBeginDeduplicatesEvents(t *testing.T) {
 		b.json(0, "begin", "--kind", kind, "--key", "evt_2", "--input", `{"id":"evt_2"}`)
 	}
 	before := b.lastEvent()
-	if a := event(0, "evt_4", "--dry-run"); a.Effect != effectWouldCreate || b.lastEvent() != before {
+	if a := event(0, "evt_4", "--dry-run"); a.Effect != base.EffectWouldCreate || b.lastEvent() != before {
 		t.Errorf("%s", a.Effect)
 	}
 	// Events without an input have nothing in common.
@@ -180,7 +181,7 @@ func TestI11_ABrokenPolicyRecordsNothing(t *testing.T) {
 	need.OK(t, os.WriteFile(b.policy, []byte("kinds: ["), 0o600))
 	b.want(1, "begin", "--kind", "post", "--input", "{}")
 	b.want(101, "run", "--kind", "post", "--", "true")
-	need.That(t, !exists(b.ledger), "a ledger was made")
+	need.That(t, !base.Exists(b.ledger), "a ledger was made")
 }
 
 func TestRunSpeaksForTheCommandAndForItself(t *testing.T) {
@@ -246,7 +247,7 @@ func TestRunSpeaksForTheCommandAndForItself(t *testing.T) {
 	} else {
 		t.Log("the warning about curl is not tried: curl is not installed")
 	}
-	if out := b.want(0, "run", "--kind", "post", "--key", "e", "--dry-run", "--", "touch", b.dir+"/made"); !strings.Contains(out, "would run attempt 1") || exists(b.dir+"/made") {
+	if out := b.want(0, "run", "--kind", "post", "--key", "e", "--dry-run", "--", "touch", b.dir+"/made"); !strings.Contains(out, "would run attempt 1") || base.Exists(b.dir+"/made") {
 		t.Errorf("%q", out)
 	}
 	if exit, out, _ := b.run("--json", "run", "--kind", "post", "--key", "b", "--", "sh", "-c", "echo oh dear >&2; exit 3"); exit != 106 || !strings.Contains(out, `"code":"in_doubt"`) {
@@ -274,11 +275,11 @@ func TestRunGivesItsResultAsJSON(t *testing.T) {
 		return a
 	}
 	ok := status(0, "--key", "a", "--", "echo", "{{token}}")
-	if d := ok.begun(t); !ok.OK || ok.Effect != effectCreated || d.State != "committed" || d.Exit == nil || *d.Exit != 0 || !d.Ran || !d.Recorded || !d.TokenSent {
+	if d := ok.begun(t); !ok.OK || ok.Effect != base.EffectCreated || d.State != "committed" || d.Exit == nil || *d.Exit != 0 || !d.Ran || !d.Recorded || !d.TokenSent {
 		t.Errorf("%s %+v", ok.Effect, d)
 	}
 	again := status(0, "--key", "a", "--", "echo", "{{token}}")
-	if d := again.begun(t); !again.OK || again.Effect != effectNoop || d.Ran || d.Answer != "finished" {
+	if d := again.begun(t); !again.OK || again.Effect != base.EffectNoop || d.Ran || d.Answer != "finished" {
 		t.Errorf("%s %+v", again.Effect, d)
 	}
 	doubt := status(106, "--key", "b", "--", "false")

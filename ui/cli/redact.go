@@ -12,10 +12,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"indoubt/ledger"
+	"indoubt/ui/cli/base"
 )
 
 type redaction struct {
-	*app
+	*base.App
 	flags decideFlags
 	mask  ledger.Mask         // the ledger's
 	done  bool                // something was redacted
@@ -24,8 +25,8 @@ type redaction struct {
 	moved map[string][]string // by file: the ids of what was redacted
 }
 
-func newRedactCommand(a *app) *cobra.Command {
-	r := &redaction{app: a, moved: map[string][]string{}}
+func newRedactCommand(a *base.App) *cobra.Command {
+	r := &redaction{App: a, moved: map[string][]string{}}
 	flags := &r.flags
 	cmd := newDecidingCommand("redact", "Take out what an operation says, for good",
 		`Take the text out of settled operations, for good: input, command and request, answers,
@@ -55,13 +56,13 @@ same command again.`,
 	cmd.Flags().BoolVar(&flags.key, "key", false, "the idempotency key, too: its digest stays, by which the same key is still found")
 	cmd.Flags().StringVar(&r.in, "in", "", "the directory that \"indoubt prune\" has moved it to")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if !a.terminal() && !flags.yes && !flags.dryRun {
-			return &failure{Code: "no_person", Message: "cannot redact: it is for good, and no one at a terminal confirms it", Hint: "look with --dry-run, then add --yes"}
+		if !a.Terminal() && !flags.yes && !flags.dryRun {
+			return &base.Failure{Code: "no_person", Message: "cannot redact: it is for good, and no one at a terminal confirms it", Hint: "look with --dry-run, then add --yes"}
 		}
 		if flags.dryRun && strings.TrimSpace(flags.reason) == "" {
 			flags.reason = "dry run"
 		}
-		err := a.decide(cmd.Context(), "redact", args, flags, needs{version: true, reason: true, shows: r.show}, r.one)
+		err := decideAll(cmd.Context(), a, "redact", args, flags, needs{version: true, reason: true, shows: r.show}, r.one)
 		r.clean(cmd.Context())
 		return errors.Join(err, r.forget())
 	}
@@ -80,11 +81,11 @@ func (r *redaction) show(ctx context.Context, run *decisionRun, found []*ledger.
 		if rec == nil {
 			continue
 		}
-		v := see(run.policy, *rec)
-		r.errOut.Printf("%s@%d  %s  %s\n", v.Row.ID, v.Row.Version, v.State(), v.Title())
+		v := base.See(run.policy, *rec)
+		r.ErrOut.Printf("%s@%d  %s  %s\n", v.Row.ID, v.Row.Version, v.State(), v.Title())
 	}
-	if typed, err := r.ask("This cannot be undone. Type redact to go on: "); err != nil || typed != "redact" {
-		return &failure{Code: "no_person", Message: "nothing was changed"}
+	if typed, err := r.Ask("This cannot be undone. Type redact to go on: "); err != nil || typed != "redact" {
+		return &base.Failure{Code: "no_person", Message: "nothing was changed"}
 	}
 	return nil
 }
@@ -110,10 +111,10 @@ func (r *redaction) one(ctx context.Context, run *decisionRun, rec ledger.Record
 func (r *redaction) forget() (err error) {
 	for _, file := range slices.Sorted(maps.Keys(r.moved)) {
 		if r.in == "" {
-			r.warnf("the text is still in %s: give --in with its directory, and the newest version", file)
+			r.Warnf("the text is still in %s: give --in with its directory, and the newest version", file)
 			continue
 		}
-		err = errors.Join(err, r.store.(pruner).Forget(filepath.Join(r.in, file), r.moved[file]))
+		err = errors.Join(err, r.Store.(pruner).Forget(filepath.Join(r.in, file), r.moved[file]))
 	}
 	return err
 }
@@ -126,37 +127,37 @@ type scrubber interface {
 // clean cleans the ledger's files, and says what may still hold the text.
 func (r *redaction) clean(ctx context.Context) {
 	r.outages(ctx)
-	s, ok := r.store.(scrubber)
+	s, ok := r.Store.(scrubber)
 	if !ok || !r.done {
 		return
 	}
 	left, err := s.Scrub(ctx)
 	if err != nil {
-		r.warnf("the text may still be in free pages and the log of the ledger: %v; the same command with its newest version tries again", err)
+		r.Warnf("the text may still be in free pages and the log of the ledger: %v; the same command with its newest version tries again", err)
 		return
 	}
-	r.warnf("the text may still be in %s", left)
+	r.Warnf("the text may still be in %s", left)
 }
 
 // outages names the outages whose history has something of what was taken out. They
 // are about other operations, too, and stay as they are.
 func (r *redaction) outages(ctx context.Context) {
-	if r.store == nil || len(r.texts) == 0 {
+	if r.Store == nil || len(r.texts) == 0 {
 		return
 	}
 	var found []string
-	all, err := r.store.Outages(ctx, r.clock(), math.MaxInt32)
+	all, err := r.Store.Outages(ctx, r.Clock(), math.MaxInt32)
 	for _, in := range all {
-		account, failed := r.store.Outage(ctx, in.ID, r.clock())
+		account, failed := r.Store.Outage(ctx, in.ID, r.Clock())
 		err = errors.Join(err, failed)
 		if slices.ContainsFunc(account.Events, func(e ledger.Event) bool { return e.Tells(r.texts) }) {
 			found = append(found, in.ID)
 		}
 	}
 	if err != nil {
-		r.warnf("the notes of outages were not all looked in for the text: %v", err)
+		r.Warnf("the notes of outages were not all looked in for the text: %v", err)
 	}
 	if len(found) > 0 {
-		r.warnf("the text is still in the notes of %s, which stay", strings.Join(found, ", "))
+		r.Warnf("the text is still in the notes of %s, which stay", strings.Join(found, ", "))
 	}
 }

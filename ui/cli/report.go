@@ -11,26 +11,27 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ui/act"
+	"indoubt/ui/cli/base"
 	"indoubt/ui/safe"
 	"indoubt/ui/ticket"
 )
 
-func newReportCommand(a *app) *cobra.Command {
+func newReportCommand(a *base.App) *cobra.Command {
 	var back string
 	cmd := &cobra.Command{
-		Use: "report [OUTAGE]", GroupID: groupLook,
+		Use: "report [OUTAGE]", GroupID: base.GroupLook,
 		Short: "Write a page for a hand-over or a post-mortem",
 		Long: `Write a page in Markdown: the account of each outage, what is still open, who
 decided what on what evidence, what was found wrong later, what else happened,
 and the commands that show it again; of one outage, or of the time since.`,
 		Example:           "  indoubt report --since 8h > handover.md\n  indoubt report 7f3a",
-		Args:              maxArgs(1),
+		Args:              base.MaxArgs(1),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o := logOptions{since: back, limit: reportEvents}
 			if len(args) == 1 {
 				if cmd.Flags().Changed("since") {
-					return usage("a report is of an outage or of the time since", "leave out --since")
+					return base.Usage("a report is of an outage or of the time since", "leave out --since")
 				}
 				o.outage = args[0]
 			}
@@ -48,15 +49,15 @@ const (
 )
 
 func (c logCommand) report(ctx context.Context, o logOptions) error {
-	from, err := past("since", o.since, c.clock())
+	from, err := past("since", o.since, c.Clock())
 	if err != nil {
 		return err
 	}
-	s, err := c.ledgerFor(ctx, toLook)
+	s, err := c.LedgerFor(ctx, base.ToLook)
 	if err != nil {
 		return err
 	}
-	r := ticket.Report{From: from, Now: c.clock(), Zone: time.Local, Currency: c.policyToLookBy().Currency()}
+	r := ticket.Report{From: from, Now: c.Clock(), Zone: time.Local, Currency: c.PolicyToLookBy().Currency()}
 	if o.outage != "" {
 		r.From = time.Time{}
 	}
@@ -100,7 +101,7 @@ func (c logCommand) report(ctx context.Context, o logOptions) error {
 		return err
 	}
 	page := r.Markdown()
-	return c.done("", c.reportJSON(r, page), func(w *safe.Writer) { fmt.Fprint(w, page) })
+	return c.Done("", c.reportJSON(r, page), func(w *safe.Writer) { fmt.Fprint(w, page) })
 }
 
 // outages adds those that the report is of: the one asked for, or all that had errors
@@ -143,7 +144,7 @@ func (c logCommand) alone(ctx context.Context, s ledger.Store, now time.Time) (d
 	if err != nil {
 		return nil, false, err
 	}
-	dearest, err = tickets(ctx, s, c.policyToLookBy(), page.Rows)
+	dearest, err = base.Tickets(ctx, s, c.PolicyToLookBy(), page.Rows)
 	return dearest, page.Next != "", err
 }
 
@@ -161,14 +162,14 @@ func (c logCommand) runs(ctx context.Context, s ledger.Store, o logOptions, r *t
 		if o.outage != "" && run.Terms.Outage != o.outage && !slices.ContainsFunc(a.Items, func(it ledger.RunItem) bool { return o.members[it.OperationID] }) {
 			continue
 		}
-		r.Runs = append(r.Runs, ticket.Run{DecisionRun: run, Ended: safe.Say("%s. %s", runsCommand{app: c.app}.state(run), a.Sum(r.Now))})
+		r.Runs = append(r.Runs, ticket.Run{DecisionRun: run, Ended: safe.Say("%s. %s", runsCommand{App: c.App}.state(run), a.Sum(r.Now))})
 	}
 	return err
 }
 
 func (c logCommand) reportJSON(r ticket.Report, page string) any {
-	return map[string]any{"from": moment(r.From), "until": moment(r.Now), "currency": r.Currency, "page": page, "cut": r.Cut, "more": r.More, "again": r.Again,
-		"outages": each(r.Outages, func(o ticket.Outage) any { return outageCommand(c).shown(o.OutageAccount) }),
-		"runs":    each(r.Runs, func(run ticket.Run) bulkJSON { return runsCommand{app: c.app}.json(run.DecisionRun, nil) }),
+	return map[string]any{"from": base.Moment(r.From), "until": base.Moment(r.Now), "currency": r.Currency, "page": page, "cut": r.Cut, "more": r.More, "again": r.Again,
+		"outages": base.Each(r.Outages, func(o ticket.Outage) any { return outageCommand(c).shown(o.OutageAccount) }),
+		"runs":    base.Each(r.Runs, func(run ticket.Run) bulkJSON { return runsCommand{App: c.App}.json(run.DecisionRun, nil) }),
 		"open":    r.Open}
 }

@@ -12,6 +12,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/need"
+	"indoubt/ui/cli/base"
 )
 
 // outage is a ledger with an outage of six, an operation that is not in it, and what
@@ -145,8 +146,8 @@ func TestReportOfRunsAndItsLimits(t *testing.T) {
 	events := len(need.Get(b.open().History(t.Context(), ledger.HistoryQuery{Limit: 1000}))(t))
 	for limit, cut := range map[int]bool{events - 1: true, events: false} {
 		var page bytes.Buffer
-		a := newApp(strings.NewReader(""), &page, io.Discard)
-		a.store, a.clock, a.policyPath = b.open(), b.clock, b.policy
+		a := base.NewApp(strings.NewReader(""), &page, io.Discard)
+		a.Store, a.Clock, a.PolicyPath = b.open(), b.clock, b.policy
 		need.OK(t, logCommand{a}.report(t.Context(), logOptions{since: "1h", limit: limit}))
 		need.Equal(t, strings.Contains(page.String(), fmt.Sprintf("rests on the newest %d events, from 2026-07-14 03:06 UTC on: `indoubt log --limit", events-1)), cut, limit)
 	}

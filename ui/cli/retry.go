@@ -11,11 +11,12 @@ import (
 	"indoubt/ledger"
 	"indoubt/reconcile"
 	"indoubt/ui/act"
+	"indoubt/ui/cli/base"
 	"indoubt/ui/safe"
 	"indoubt/ui/ticket"
 )
 
-func newRetryCommand(a *app) *cobra.Command {
+func newRetryCommand(a *base.App) *cobra.Command {
 	var flags decideFlags
 	cmd := newDecidingCommand("retry", "Send once more, after showing exactly what",
 		`Send once more. What will be sent is shown first, with why it is allowed; one
@@ -30,25 +31,25 @@ Exit 0: it landed, or waits for its pipeline; 1: refused by the other side;
 	cmd.Flags().StringVar(&flags.request, "request-digest", "", "send only what has this digest, as --dry-run --json prints it")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if flags.request != "" && len(args) > 1 {
-			return usage("--request-digest goes with one operation", "")
+			return base.Usage("--request-digest goes with one operation", "")
 		}
 		r := &retrying{}
-		return a.decide(cmd.Context(), "retry", args, &flags, needs{version: true, silent: true, plan: r.plan}, r.one)
+		return decideAll(cmd.Context(), a, "retry", args, &flags, needs{version: true, silent: true, plan: r.plan}, r.one)
 	}
 	return cmd
 }
 
 type retrying struct {
 	engine *reconcile.Engine
-	rules  *livePolicy
+	rules  *base.LivePolicy
 	shown  map[string]reconcile.Plan // by operation, as the run began
 }
 
 // plan freezes on what ground a row is sent, and what.
 func (r *retrying) plan(ctx context.Context, run *decisionRun, it *ledger.RunItem) {
 	if r.engine == nil {
-		r.rules, r.shown = run.app.rules(), map[string]reconcile.Plan{}
-		r.engine = run.app.engine(run.store, r.rules.inForce, false, nil)
+		r.rules, r.shown = run.app.Rules(), map[string]reconcile.Plan{}
+		r.engine = run.app.Engine(run.store, r.rules.InForce, false, nil)
 	}
 	if p, err := r.engine.Plan(ctx, it.OperationID); err == nil { // else its turn says why
 		it.Basis, it.Request, r.shown[it.OperationID] = p.Basis, p.Showing.Digest, p
@@ -71,10 +72,10 @@ type planJSON struct {
 
 func (r *retrying) one(ctx context.Context, run *decisionRun, rec ledger.Record, seen ledger.RunItem, changeID string) (resultJSON, error) {
 	id, version := rec.Operation.ID, seen.Version
-	if err := r.rules.again(ctx); err != nil && !run.flags.dryRun {
+	if err := r.rules.Again(ctx); err != nil && !run.flags.dryRun {
 		return resultJSON{came: act.Outcome{Left: err}}, err
 	}
-	run.policy = r.rules.inForce()
+	run.policy = r.rules.InForce()
 	plan, err := r.engine.Plan(ctx, id)
 	if err != nil {
 		return resultJSON{}, err
@@ -94,17 +95,17 @@ func (r *retrying) one(ctx context.Context, run *decisionRun, rec ledger.Record,
 		}
 	}
 	// A check that is made first may find that there is no risk to take.
-	if plan.Basis == ledger.BasisRiskAccepted && plan.Refused == nil && !run.app.terminal() && !plan.FirstCheck {
+	if plan.Basis == ledger.BasisRiskAccepted && plan.Refused == nil && !run.app.Terminal() && !plan.FirstCheck {
 		plan.Refused = &ledger.RefusedError{Verb: "retry", Code: "no_person", Why: "taking the risk needs a person at a terminal", Hint: "run it at a terminal, or open indoubt and press R"}
 	}
-	if !run.app.json && (run.app.terminal() || run.flags.dryRun) && !asked {
-		writePlan(run.app.errOut, see(run.policy, plan.Record), plan)
+	if !run.app.JSON && (run.app.Terminal() || run.flags.dryRun) && !asked {
+		writePlan(run.app.ErrOut, base.See(run.policy, plan.Record), plan)
 	}
 	if plan.Refused != nil && !asked {
 		return resultJSON{}, plan.Refused
 	}
 	if run.flags.dryRun {
-		out := run.result(ctx, id, effectWouldUpdate, safe.Say("would send once more: %s", plan.WillSend))
+		out := run.result(ctx, id, base.EffectWouldUpdate, safe.Say("would send once more: %s", plan.WillSend))
 		out.Plan = onePlanJSON(plan)
 		return out, nil
 	}
@@ -114,7 +115,7 @@ func (r *retrying) one(ctx context.Context, run *decisionRun, rec ledger.Record,
 		}
 	}
 	// Once it is sent the engine waits: leaving would itself make a doubt.
-	quiet := context.AfterFunc(ctx, func() { run.app.warnf("waiting for the answer; interrupt again to leave it in doubt") })
+	quiet := context.AfterFunc(ctx, func() { run.app.Warnf("waiting for the answer; interrupt again to leave it in doubt") })
 	did, err := r.engine.Retry(ctx, ask)
 	quiet()
 	if err != nil {
@@ -146,11 +147,11 @@ func (r *retrying) consent(run *decisionRun, plan reconcile.Plan, ask *reconcile
 		return &ledger.RefusedError{Verb: "retry", Code: code, Why: why, Hint: "nothing was sent"}
 	}
 	risk := plan.Basis == ledger.BasisRiskAccepted
-	if !a.terminal() {
+	if !a.Terminal() {
 		return nil // ID@VERSION was given, and what is missing for a risk is refused after the check
 	}
 	if risk && ask.Reason == "" {
-		reason, err := a.ask("Reason: ")
+		reason, err := a.Ask("Reason: ")
 		if err != nil || reason == "" {
 			return refuse("incomplete", "taking the risk needs a reason")
 		}
@@ -158,14 +159,14 @@ func (r *retrying) consent(run *decisionRun, plan reconcile.Plan, ask *reconcile
 	}
 	if risk {
 		want := ticket.ToType(plan.Loss)
-		typed, err := a.ask("Type " + ticket.Quoted(want) + " to send it without proof: ")
+		typed, err := a.Ask("Type " + ticket.Quoted(want) + " to send it without proof: ")
 		if err != nil || strings.ReplaceAll(typed, ",", "") != want {
 			return refuse("no_person", "the loss was not typed")
 		}
 		ask.LossTyped = true
 		return nil
 	}
-	if !run.flags.yes && !a.confirmYes("Send once?") {
+	if !run.flags.yes && !a.ConfirmYes("Send once?") {
 		return refuse("no_person", "the question was not answered with yes")
 	}
 	return nil
@@ -175,14 +176,14 @@ func (r *retrying) consent(run *decisionRun, plan reconcile.Plan, ask *reconcile
 func retried(ctx context.Context, run *decisionRun, id string, plan reconcile.Plan, did reconcile.RetryResult) resultJSON {
 	o := did.Operation
 	state := o.State
-	out := run.result(ctx, id, effectUpdated, safe.Text{})
+	out := run.result(ctx, id, base.EffectUpdated, safe.Text{})
 	out.Did, out.Plan = did.Did, onePlanJSON(plan)
 	if did.Read.ID != "" {
-		out.Read = new(readJSON(did.Read))
+		out.Read = new(base.ReadJSON(did.Read))
 	}
 	wrong := func(code, message, hint string) {
-		out.OK, out.failure = false, &failure{Code: code, Message: message, Hint: hint}
-		out.Error = out.failure.json()
+		out.OK, out.failure = false, &base.Failure{Code: code, Message: message, Hint: hint}
+		out.Error = out.failure.JSON()
 	}
 	sent, again := "sent", "again"
 	if did.NeverSent() {
@@ -193,7 +194,7 @@ func retried(ctx context.Context, run *decisionRun, id string, plan reconcile.Pl
 		out.Effect = ""
 		wrong("refused", "not sent: "+did.Why, "look again: indoubt show "+id)
 	case did.Did == reconcile.DidLand && state == ledger.Uncertain:
-		out.Effect = effectNoop
+		out.Effect = base.EffectNoop
 		wrong("in_doubt", "nothing was sent: "+did.Why+". Only a person settles this one", "look at it, then: indoubt confirm "+id)
 	case did.Did == reconcile.DidLand:
 		out.line = safe.Say("%s: landed already, nothing was sent. %s", id, did.Why)
@@ -219,7 +220,7 @@ func attemptWhy(did reconcile.RetryResult) string {
 }
 
 func onePlanJSON(p reconcile.Plan) *planJSON {
-	return &planJSON{p.Basis, p.Why, moment(p.LapsesAt), p.Sender, p.WillSend, p.Body, text(p.Back), p.Showing.Digest, p.FirstCheck, p.Attempt, number(p.Loss.Value)}
+	return &planJSON{p.Basis, p.Why, base.Moment(p.LapsesAt), p.Sender, p.WillSend, p.Body, base.Text(p.Back), p.Showing.Digest, p.FirstCheck, p.Attempt, base.Number(p.Loss.Value)}
 }
 
 // writePlan shows what a retry would do, before a person agrees to it.

@@ -3,13 +3,16 @@ package cli
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"runtime"
 	"runtime/debug"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"indoubt/ledger"
+	"indoubt/ui/cli/base"
 )
 
 const rootLong = `indoubt keeps every write of your pipelines in a ledger with three outcomes
@@ -23,17 +26,9 @@ Without a command it opens the console, on one operation or on a filter:
 
 Opening it sends nothing: it asks the other side what landed.`
 
-// The groups of the help text.
-const (
-	groupLook   = "look"
-	groupDecide = "decide"
-	groupRecord = "record"
-	groupCare   = "care"
-)
-
 type verb struct {
 	name string
-	make func(*app) *cobra.Command
+	make func(*base.App) *cobra.Command
 }
 
 // commands are the whole tree, each made when it is needed. A new command is added
@@ -53,21 +48,21 @@ var commands = []verb{
 
 // newRootCommand builds what a command line needs of the tree: the command that it
 // begins with, or everything. Each takes its time at every start.
-func newRootCommand(a *app, args []string) *cobra.Command {
+func newRootCommand(a *base.App, args []string) *cobra.Command {
 	root := newConsoleCommand(a)
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.SetFlagErrorFunc(flagFailure)
+	root.SetFlagErrorFunc(base.FlagFailure)
 	globalFlags(a, root)
 	root.AddGroup(
-		&cobra.Group{ID: groupLook, Title: "Look:"},
-		&cobra.Group{ID: groupDecide, Title: "Decide:"},
-		&cobra.Group{ID: groupRecord, Title: "Record:"},
-		&cobra.Group{ID: groupCare, Title: "Set up and look after:"},
+		&cobra.Group{ID: base.GroupLook, Title: "Look:"},
+		&cobra.Group{ID: base.GroupDecide, Title: "Decide:"},
+		&cobra.Group{ID: base.GroupRecord, Title: "Record:"},
+		&cobra.Group{ID: base.GroupCare, Title: "Set up and look after:"},
 	)
 	root.SetHelpCommand(newHelpCommand())
-	tellExits(root)
-	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return a.prepare(cmd) }
+	base.TellExits(root)
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return a.Prepare(cmd) }
 
 	one := alone(args)
 	for _, c := range commands {
@@ -110,11 +105,50 @@ func version() string {
 	return fmt.Sprintf("%s, %s, %s/%s", built, info.GoVersion, runtime.GOOS, runtime.GOARCH)
 }
 
-func globalFlags(a *app, root *cobra.Command) {
+func globalFlags(a *base.App, root *cobra.Command) {
 	f := root.PersistentFlags()
-	f.StringVar(&a.ledgerPath, "ledger", "", "the ledger: a file, or postgres://… (INDOUBT_LEDGER)")
-	f.StringVar(&a.policyPath, "policy", "", "the policy file (INDOUBT_POLICY)")
-	f.StringVar(&a.as, "as", "", "your name in the history (INDOUBT_ACTOR)")
-	f.BoolVar(&a.readOnly, "read-only", false, "look only: change nothing, check nothing")
-	f.BoolVar(&a.json, "json", false, "print one JSON object")
+	f.StringVar(&a.LedgerPath, "ledger", "", "the ledger: a file, or postgres://… (INDOUBT_LEDGER)")
+	f.StringVar(&a.PolicyPath, "policy", "", "the policy file (INDOUBT_POLICY)")
+	f.StringVar(&a.As, "as", "", "your name in the history (INDOUBT_ACTOR)")
+	f.BoolVar(&a.ReadOnly, "read-only", false, "look only: change nothing, check nothing")
+	f.BoolVar(&a.JSON, "json", false, "print one JSON object")
+}
+
+func newHelpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "help [COMMAND…]", GroupID: base.GroupCare, Short: "Help about any command",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			of, rest, _ := cmd.Root().Find(args)
+			if len(rest) > 0 {
+				name := strings.TrimPrefix(of.CommandPath()+" "+rest[0], of.Root().Name()+" ")
+				return base.Usage(fmt.Sprintf("there is no command `%s`%s", name, base.Meant(rest[0], base.CommandNames(of))), "see `"+of.CommandPath()+" --help`")
+			}
+			of.InitDefaultHelpFlag()
+			return of.Help()
+		},
+	}
+}
+
+func newCompletionCommand(a *base.App) *cobra.Command {
+	shells := []string{"bash", "zsh", "fish", "powershell"}
+	return &cobra.Command{
+		Use: "completion bash|zsh|fish|powershell", GroupID: base.GroupCare,
+		Short:   "Print completion for a shell: commands and options",
+		Long:    "Print completion for a shell: commands and options. bash needs the package\nbash-completion; zsh needs compinit to have run.",
+		Example: "  source <(indoubt completion bash)\n  indoubt completion fish > ~/.config/fish/completions/indoubt.fish",
+		Args:    base.Exactly("one of " + strings.Join(shells, ", ")), ValidArgs: shells,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			root := cmd.Root()
+			write := map[string]func(io.Writer) error{
+				"bash":       func(w io.Writer) error { return root.GenBashCompletionV2(w, true) },
+				"zsh":        root.GenZshCompletion,
+				"fish":       func(w io.Writer) error { return root.GenFishCompletion(w, true) },
+				"powershell": root.GenPowerShellCompletionWithDesc,
+			}[args[0]]
+			if write == nil {
+				return base.Usage(fmt.Sprintf("there is no completion for %q", args[0]), "there is: "+strings.Join(shells, " "))
+			}
+			return write(a.Out)
+		},
+	}
 }

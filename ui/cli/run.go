@@ -17,6 +17,7 @@ import (
 	"indoubt/ledger/record/command"
 	"indoubt/ledger/record/command/standby"
 	"indoubt/policy"
+	"indoubt/ui/cli/base"
 	"indoubt/ui/safe"
 )
 
@@ -27,16 +28,12 @@ type runFlags struct {
 	guard  bool
 }
 
-// ownVerdict is where the exit codes of run that are its own begin; below it
-// they are the command's.
-const ownVerdict = 100
+type runCommand struct{ *base.App }
 
-type runCommand struct{ *app }
-
-func newRunCommand(a *app) *cobra.Command {
+func newRunCommand(a *base.App) *cobra.Command {
 	var flags runFlags
 	cmd := &cobra.Command{
-		Use: "run --kind K [--key K] -- COMMAND…", GroupID: groupRecord,
+		Use: "run --kind K [--key K] -- COMMAND…", GroupID: base.GroupRecord,
 		Short: "Run a command as one recorded write",
 		Long: `Records the intent, runs the command, and records what became of it. Its input
 and output pass through. Its exit code does too, where the outcome is known:
@@ -77,7 +74,7 @@ left alone, but has lost its output: redirect it.`,
   done < invoices.txt`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if flags.guard {
-				command.Guard(a.stdin, func(attempt string) { runCommand{a}.guardSaw(cmd.Context(), attempt) })
+				command.Guard(a.Stdin, func(attempt string) { runCommand{a}.guardSaw(cmd.Context(), attempt) })
 				return nil
 			}
 			return runCommand{a}.run(cmd.Context(), args, flags)
@@ -87,7 +84,7 @@ left alone, but has lost its output: redirect it.`,
 	f := cmd.Flags()
 	f.SetInterspersed(false) // what follows the first word is the command's
 	f.StringArrayVar(&flags.expand, "expand", nil, "keep ${NAME} as a placeholder in the recorded command, and fill it in at each run")
-	f.IntVar(&flags.doubt, "doubt-exit", ownVerdict+exitInDoubt, "exit with this code where it is in doubt and that is recorded; 0 lets a loop go on")
+	f.IntVar(&flags.doubt, "doubt-exit", base.OwnVerdict+base.ExitInDoubt, "exit with this code where it is in doubt and that is recorded; 0 lets a loop go on")
 	f.BoolVar(&flags.guard, "guard", false, "")
 	_ = f.MarkHidden("guard")
 	return cmd
@@ -97,37 +94,37 @@ left alone, but has lost its output: redirect it.`,
 // does not say otherwise. What went wrong before run's command ran exits out of the way of
 // the command's own codes.
 func asVerdict(name string, err error) error {
-	var quiet *exitOnly
+	var quiet *base.ExitOnly
 	if errors.As(err, &quiet) {
 		return quiet
 	}
-	f := *asFailure(err)
-	if f.facts == nil {
-		f.ofSending(f.Code, "")
+	f := *base.AsFailure(err)
+	if f.Facts == nil {
+		f.OfSending(f.Code, "")
 	}
 	if name == "run" {
-		f.own = ownVerdict + f.exit()
+		f.Own = base.OwnVerdict + f.Exit()
 	}
 	return &f
 }
 
 func (c runCommand) run(ctx context.Context, argv []string, flags runFlags) error {
 	if len(argv) == 0 {
-		return usage("run needs a command", "write it behind two dashes: indoubt run --kind post -- curl --fail-with-body …")
+		return base.Usage("run needs a command", "write it behind two dashes: indoubt run --kind post -- curl --fail-with-body …")
 	}
-	request, err := flags.request(c.app, false)
+	request, err := flags.request(c.App, false)
 	if err != nil {
 		return err
 	}
-	req := command.Request{Request: request, Argv: argv, Expand: flags.expand, Stdin: c.stdin, Stdout: c.rawOut, Stderr: c.rawErr,
-		Note: func(line string) { c.errOut.Println("indoubt: " + line) }}
+	req := command.Request{Request: request, Argv: argv, Expand: flags.expand, Stdin: c.Stdin, Stdout: c.RawOut, Stderr: c.RawErr,
+		Note: func(line string) { c.ErrOut.Println("indoubt: " + line) }}
 	if flags.input == "-" {
 		req.Stdin = nil // it was the input
 	}
 	if flags.doubt < 0 || flags.doubt > 255 {
-		return usage(fmt.Sprintf("--doubt-exit %d is no exit code", flags.doubt), "write one from 0 to 255")
+		return base.Usage(fmt.Sprintf("--doubt-exit %d is no exit code", flags.doubt), "write one from 0 to 255")
 	}
-	r, err := c.recorder(ctx, request.Source, flags.dryRun)
+	r, err := newRecorder(ctx, c.App, request.Source, flags.dryRun)
 	if err != nil {
 		return err
 	}
@@ -150,12 +147,12 @@ func (c runCommand) run(ctx context.Context, argv []string, flags runFlags) erro
 		return err
 	}
 	exit := res.ExitCode
-	if exit == ownVerdict+exitInDoubt && res.Recorded {
+	if exit == base.OwnVerdict+base.ExitInDoubt && res.Recorded {
 		exit = flags.doubt
 	}
 	err = c.ended(ctx, res, exit)
 	if res.Interrupted {
-		tellInterrupt()
+		base.TellInterrupt()
 	}
 	return err
 }
@@ -163,7 +160,7 @@ func (c runCommand) run(ctx context.Context, argv []string, flags runFlags) erro
 // forAnother are the arguments by which another process, in another directory, finds the
 // ledger. An address is in its environment, or was an argument of this one.
 func (c runCommand) forAnother() ([]string, error) {
-	at, err := c.place()
+	at, err := c.Place()
 	if err != nil {
 		return nil, err
 	}
@@ -171,22 +168,22 @@ func (c runCommand) forAnother() ([]string, error) {
 		path, err := file.Absolute()
 		return []string{"--ledger", path}, err
 	}
-	if c.ledgerPath == c.env("INDOUBT_LEDGER") {
+	if c.LedgerPath == c.Env("INDOUBT_LEDGER") {
 		return nil, nil
 	}
-	return []string{"--ledger", c.ledgerPath}, nil
+	return []string{"--ledger", c.LedgerPath}, nil
 }
 
 // guardSaw records what the guard of a killed run has seen. An error is
 // dropped: then the engine looks for the attempt's processes.
 func (c runCommand) guardSaw(ctx context.Context, attempt string) {
-	store, err := c.open(ctx, toSettle)
+	store, err := c.Open(ctx, base.ToSettle)
 	if err != nil {
 		return
 	}
 	defer store.Close()
 	_, _ = ledger.SeeTreeEmpty(ctx, store, ledger.TreeRequest{ChangeID: ledger.NewID(), AttemptID: attempt,
-		Reason: "run was killed, and its guard has ended all that was left", Actor: c.machine("guard")})
+		Reason: "run was killed, and its guard has ended all that was left", Actor: c.Machine("guard")})
 }
 
 func (c runCommand) rehearse(ctx context.Context, r *record.Recorder, req command.Request) error {
@@ -194,14 +191,14 @@ func (c runCommand) rehearse(ctx context.Context, r *record.Recorder, req comman
 	if err != nil {
 		return err
 	}
-	data := c.begunJSON(ctx, res)
+	data := begunAsJSON(ctx, c.App, res)
 	if res.Answer != ledger.AnswerBegun {
 		if res.Answer == ledger.AnswerFinished {
-			return c.done(effectNoop, data, func(w *safe.Writer) { w.Println("would print the stored output; nothing would be sent") })
+			return c.Done(base.EffectNoop, data, func(w *safe.Writer) { w.Println("would print the stored output; nothing would be sent") })
 		}
-		return notToSend(res, data, c.policyToLookBy())
+		return notToSend(res, data, c.PolicyToLookBy())
 	}
-	return c.done(effectOf(res.Attempt.N == 1, true), data, func(w *safe.Writer) {
+	return c.Done(base.EffectOf(res.Attempt.N == 1, true), data, func(w *safe.Writer) {
 		o := res.Operation
 		w.Printf("would run attempt %d under key %s: %s\n", res.Attempt.N, o.KeyToSend(), strings.Join(o.Command.Argv, " "))
 	})
@@ -223,51 +220,51 @@ type runJSON struct {
 func (c runCommand) ended(ctx context.Context, res command.Result, exit int) error {
 	if res.Answer == ledger.AnswerFinished && !res.Part {
 		// To its reader, a terminal too, this is what the command would have said.
-		if _, err := c.rawOut.Write(res.Stored); !errors.Is(err, syscall.EPIPE) {
+		if _, err := c.RawOut.Write(res.Stored); !errors.Is(err, syscall.EPIPE) {
 			res.Unwritten = err
 		}
 	}
 	if res.Unwritten != nil {
-		c.errOut.Println("indoubt: the output could not be written: " + res.Unwritten.Error())
+		c.ErrOut.Println("indoubt: the output could not be written: " + res.Unwritten.Error())
 		if exit == 0 { // what reads the output would take the part for everything
-			exit = ownVerdict + exitError
+			exit = base.OwnVerdict + base.ExitError
 		}
 	}
 	if res.Read {
 		return exitWith(exit)
 	}
 	var data any
-	if c.json { // else no one reads it, and the record need not be read again
+	if c.JSON { // else no one reads it, and the record need not be read again
 		data = c.asJSON(ctx, res, exit)
 	}
-	f, effect := runOutcome(res, data, c.policyToLookBy())
-	e := envelope{OK: res.ExitCode == 0, Data: data, Effect: effect}
-	if res.Answer == ledger.AnswerFinished && !res.Part && !c.json { // which is on standard error itself
-		c.errOut.Println("indoubt: " + f.Message)
+	f, effect := runOutcome(res, data, c.PolicyToLookBy())
+	e := base.Envelope{OK: res.ExitCode == 0, Data: data, Effect: effect}
+	if res.Answer == ledger.AnswerFinished && !res.Part && !c.JSON { // which is on standard error itself
+		c.ErrOut.Println("indoubt: " + f.Message)
 	}
 	if res.ExitCode != 0 {
-		e.Error = f.json()
+		e.Error = f.JSON()
 	}
 	switch {
-	case c.json && !res.Ran && res.Answer != ledger.AnswerFinished:
-		if err := printJSON(c.out, e); err != nil { // nothing of the command's is on standard output
+	case c.JSON && !res.Ran && res.Answer != ledger.AnswerFinished:
+		if err := base.PrintJSON(c.Out, e); err != nil { // nothing of the command's is on standard output
 			return err
 		}
-	case c.json:
-		if err := printJSON(c.errOut, e); err != nil {
-			c.warnf("the result could not be written: %v", err)
+	case c.JSON:
+		if err := base.PrintJSON(c.ErrOut, e); err != nil {
+			c.Warnf("the result could not be written: %v", err)
 		}
 	case res.ExitCode != 0 && f.Message != "":
-		c.say(f)
+		c.Say(f)
 	}
 	return exitWith(exit)
 }
 
 func (c runCommand) asJSON(ctx context.Context, res command.Result, exit int) runJSON {
-	data := runJSON{begunJSON: c.begunJSON(ctx, res.BeginResult), Ran: res.Ran, Recorded: res.Recorded, Outcome: text(string(res.Outcome.Outcome)),
-		Error: text(res.Outcome.Error), ExitCode: exit, TokenSent: res.Attempt.TokenSent}
+	data := runJSON{begunJSON: begunAsJSON(ctx, c.App, res.BeginResult), Ran: res.Ran, Recorded: res.Recorded, Outcome: base.Text(string(res.Outcome.Outcome)),
+		Error: base.Text(res.Outcome.Error), ExitCode: exit, TokenSent: res.Attempt.TokenSent}
 	data.Class = data.begunJSON.ErrorClass
-	if c := text(string(res.Outcome.ErrorClass)); c != nil {
+	if c := base.Text(string(res.Outcome.ErrorClass)); c != nil {
 		data.Class = c
 	}
 	if res.Exit >= 0 {
@@ -277,24 +274,24 @@ func (c runCommand) asJSON(ctx context.Context, res command.Result, exit int) ru
 }
 
 // runOutcome says in words what became of a run, and what it did to the ledger.
-func runOutcome(res command.Result, data any, by *policy.Policy) (f *failure, effect string) {
-	f = &failure{Data: data, Hint: "indoubt show " + res.Operation.ID}
+func runOutcome(res command.Result, data any, by *policy.Policy) (f *base.Failure, effect string) {
+	f = &base.Failure{Data: data, Hint: "indoubt show " + res.Operation.ID}
 	switch {
 	case res.Answer == ledger.AnswerFinished:
 		f.Code, f.Message = "finished", replayed(res)
-		return f.ofSending(f.Code, res.Operation.ID), effectNoop
+		return f.OfSending(f.Code, res.Operation.ID), base.EffectNoop
 	case res.Answer != ledger.AnswerBegun:
 		return notToSend(res.BeginResult, data, by), ""
 	}
 	f.Code, f.Message = runVerdict(res)
-	f.ofSending(f.Code, res.Operation.ID)
+	f.OfSending(f.Code, res.Operation.ID)
 	if f.Code == "in_doubt" && res.Operation.NamedByInput() {
 		f.Hint += "\nthe same command is not run again while it is in doubt"
 	}
-	if res.Operation.Redacted && res.ExitCode == ownVerdict+exitInDoubt {
+	if res.Operation.Redacted && res.ExitCode == base.OwnVerdict+base.ExitInDoubt {
 		f.Hint += "\n" + expandHint
 	}
-	return f, effectOf(res.Attempt.N == 1, false)
+	return f, base.EffectOf(res.Attempt.N == 1, false)
 }
 
 // expandHint is the way out where secrets in a command keep it from being sent again.
@@ -333,9 +330,9 @@ func runVerdict(res command.Result) (code, message string) {
 		return "never_sent", res.Outcome.Error
 	case res.Operation.State == ledger.Failed:
 		return "failed", "it had no effect: " + res.Outcome.Error
-	case res.ExitCode == ownVerdict+exitInDoubt && res.Outcome.Outcome == ledger.OutcomeUncertain:
+	case res.ExitCode == base.OwnVerdict+base.ExitInDoubt && res.Outcome.Outcome == ledger.OutcomeUncertain:
 		return "in_doubt", "in doubt, it may have landed: " + res.Outcome.Error
-	case res.ExitCode == ownVerdict+exitInDoubt:
+	case res.ExitCode == base.OwnVerdict+base.ExitInDoubt:
 		return "in_doubt", fmt.Sprintf("this attempt %s, but an earlier one may have landed", res.Outcome.Outcome)
 	}
 	return string(res.Operation.State), fmt.Sprintf("%s by %s (%s)", res.Operation.State, res.Operation.Actor, res.Operation.Reason)
@@ -345,5 +342,5 @@ func exitWith(code int) error {
 	if code == 0 {
 		return nil
 	}
-	return &exitOnly{code}
+	return &base.ExitOnly{Code: code}
 }

@@ -12,6 +12,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/record"
+	"indoubt/ui/cli/base"
 	"indoubt/ui/safe"
 )
 
@@ -20,12 +21,12 @@ type settleFlags struct {
 	tokenSent, already, dryRun                                bool
 }
 
-type settleCommand struct{ *app }
+type settleCommand struct{ *base.App }
 
-func newSettleCommand(a *app) *cobra.Command {
+func newSettleCommand(a *base.App) *cobra.Command {
 	var flags settleFlags
 	cmd := &cobra.Command{
-		Use: "settle HANDLE --outcome committed|failed|uncertain", GroupID: groupRecord,
+		Use: "settle HANDLE --outcome committed|failed|uncertain", GroupID: base.GroupRecord,
 		Short: "Record what became of an attempt",
 		Long: `Records what became of one attempt, by the handle that "indoubt begin" printed. At a
 terminal a person may name the attempt instead; that is recorded as theirs.
@@ -37,7 +38,7 @@ sends ends it before its deadline passes; one that has passed is not moved.`,
 		Example: `  indoubt settle "$handle" --outcome committed --receipt ch_1 --result '{"id":"ch_1"}'
   indoubt settle "$handle" --outcome uncertain --error-class timeout --error "no answer after 30s"
   indoubt settle "$handle" --extend 10m`,
-		Args: exactly("a handle"), ValidArgsFunction: cobra.NoFileCompletions,
+		Args: base.Exactly("a handle"), ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return settleCommand{a}.settle(cmd.Context(), args[0], flags)
 		},
@@ -62,35 +63,35 @@ func (s settleFlags) request(inFlight bool) (ledger.SettleRequest, error) {
 		Error: s.errorText, Receipt: s.receipt, Already: s.already, TokenSent: s.tokenSent, Status: -1}
 	if inFlight {
 		if s.outcome != "" || s.dryRun {
-			return req, usage("--extend says that it is in flight still, and settles nothing", "leave the other options out")
+			return req, base.Usage("--extend says that it is in flight still, and settles nothing", "leave the other options out")
 		}
 		return req, nil
 	}
 	switch req.Outcome {
 	case ledger.OutcomeCommitted, ledger.OutcomeUncertain:
 		if s.proof != "" {
-			return req, usage(fmt.Sprintf("--proof says that nothing happened, and --outcome %s that it did or may have", s.outcome), "leave --proof out, or say --outcome failed")
+			return req, base.Usage(fmt.Sprintf("--proof says that nothing happened, and --outcome %s that it did or may have", s.outcome), "leave --proof out, or say --outcome failed")
 		}
 	case ledger.OutcomeFailed:
 		req.Proof = ledger.Proof(strings.ReplaceAll(s.proof, "-", "_"))
 		if s.proof == "" {
-			return req, usage("--outcome failed needs --proof: a failure says that nothing happened, and an exit code or an error does not",
+			return req, base.Usage("--outcome failed needs --proof: a failure says that nothing happened, and an exit code or an error does not",
 				"--proof never_sent: nothing of it left\n--proof refused: the other side answered that it did nothing\nelse --outcome uncertain")
 		}
 		if !req.Proof.OfAttempt() {
-			return req, usage(fmt.Sprintf("--proof %q is neither refused nor never_sent", s.proof), "without proof that nothing happened it is --outcome uncertain")
+			return req, base.Usage(fmt.Sprintf("--proof %q is neither refused nor never_sent", s.proof), "without proof that nothing happened it is --outcome uncertain")
 		}
 	case "":
-		return req, usage("--outcome is needed", "say committed, failed (it had no effect) or uncertain")
+		return req, base.Usage("--outcome is needed", "say committed, failed (it had no effect) or uncertain")
 	default:
-		return req, usage(fmt.Sprintf("--outcome %q is none of committed, failed, uncertain", s.outcome), "")
+		return req, base.Usage(fmt.Sprintf("--outcome %q is none of committed, failed, uncertain", s.outcome), "")
 	}
 	if s.result != "" {
 		req.Result = json.RawMessage(s.result)
 		if !json.Valid(req.Result) {
 			quoted, err := json.Marshal(s.result)
 			if err != nil {
-				return req, usage("--result is no text", "")
+				return req, base.Usage("--result is no text", "")
 			}
 			req.Result = quoted
 		}
@@ -103,17 +104,17 @@ func (s settleFlags) request(inFlight bool) (ledger.SettleRequest, error) {
 func (c settleCommand) attempt(ctx context.Context, named string) (a ledger.Attempt, by ledger.Actor, err error) {
 	h, unfit := ledger.ParseHandle(named)
 	if unfit == nil {
-		a, err = h.Attempt(ctx, c.store)
+		a, err = h.Attempt(ctx, c.Store)
 		return a, by, err
 	}
-	if !c.terminal() {
-		return a, by, usage(unfit.Error(), "pass on the word that `indoubt begin` printed as the handle\na person names the attempt, at a terminal")
+	if !c.Terminal() {
+		return a, by, base.Usage(unfit.Error(), "pass on the word that `indoubt begin` printed as the handle\na person names the attempt, at a terminal")
 	}
-	rec, err := c.store.Read(ctx, ledger.Locator{AttemptID: named})
+	rec, err := c.Store.Read(ctx, ledger.Locator{AttemptID: named})
 	if err != nil {
 		return a, by, err
 	}
-	return *rec.Attempt(named), c.actor(), nil
+	return *rec.Attempt(named), c.Actor(), nil
 }
 
 func (c settleCommand) settle(ctx context.Context, named string, flags settleFlags) error {
@@ -126,23 +127,23 @@ func (c settleCommand) settle(ctx context.Context, named string, flags settleFla
 	if err != nil {
 		return err
 	}
-	if err := c.mayChange("settle"); err != nil && !flags.dryRun {
+	if err := c.MayChange("settle"); err != nil && !flags.dryRun {
 		return err
 	}
 	// A mistyped ledger must not be made: the attempt is in one that exists.
-	if _, err := c.ledgerFor(ctx, toSettle.unless(flags.dryRun)); err != nil {
+	if _, err := c.LedgerFor(ctx, base.ToSettle.Unless(flags.dryRun)); err != nil {
 		return err
 	}
-	_, broken := c.policy()
+	_, broken := c.Policy()
 	if broken != nil { // what came back is not lost to that (I9)
-		c.live = rulesAt("", c.app)
+		c.Live = base.RulesAt("", c.App)
 	}
-	r, err := c.recorder(ctx, ledger.Source{}, flags.dryRun)
+	r, err := newRecorder(ctx, c.App, ledger.Source{}, flags.dryRun)
 	if err != nil {
 		return err
 	}
 	if broken != nil {
-		c.warnf("the policy cannot be read, and says what in an answer is secret: the result is not kept: %v", broken)
+		c.Warnf("the policy cannot be read, and says what in an answer is secret: the result is not kept: %v", broken)
 		req.Result = nil
 	}
 	a, by, err := c.attempt(ctx, named)
@@ -154,33 +155,33 @@ func (c settleCommand) settle(ctx context.Context, named string, flags settleFla
 		applied, err = r.Settle(ctx, req)
 	}
 	if errors.Is(err, ledger.ErrNotFound) {
-		return &failure{Code: "not_found", Message: fmt.Sprintf("this ledger has no attempt `%s`: nothing is recorded", named),
+		return &base.Failure{Code: "not_found", Message: fmt.Sprintf("this ledger has no attempt `%s`: nothing is recorded", named),
 			Hint: "check --ledger / INDOUBT_LEDGER: the handle may be of another one\n" +
-				"if the ledger has lost it, record it under its kind, its key and when it was sent:\n" + importLine(named, req), cause: err}
+				"if the ledger has lost it, record it under its kind, its key and when it was sent:\n" + importLine(named, req), Cause: err}
 	}
 	if err != nil {
 		return err
 	}
-	effect := effectOf(false, flags.dryRun)
+	effect := base.EffectOf(false, flags.dryRun)
 	if applied.Noop || applied.Before.Version == applied.After.Version {
-		effect = effectNoop
+		effect = base.EffectNoop
 	}
 	o := applied.After
 	if o.ID == "" {
-		rec, err := c.store.Read(ctx, ledger.Locator{AttemptID: req.AttemptID})
+		rec, err := c.Store.Read(ctx, ledger.Locator{AttemptID: req.AttemptID})
 		if err != nil {
 			return err
 		}
 		o = rec.Operation
 	}
 	data := struct {
-		operationJSON
+		base.OperationJSON
 		Attempt string `json:"attempt"`
-	}{c.operation(ctx, o), req.AttemptID}
+	}{readAsJSON(ctx, c.App, o), req.AttemptID}
 	if flags.dryRun {
-		data.operationJSON = asJSON(see(c.policyToLookBy(), ledger.Record{Found: true, Operation: o, Now: c.clock()}))
+		data.OperationJSON = base.AsJSON(base.See(c.PolicyToLookBy(), ledger.Record{Found: true, Operation: o, Now: c.Clock()}))
 	}
-	return c.done(effect, data, func(w *safe.Writer) {
+	return c.Done(effect, data, func(w *safe.Writer) {
 		line := string(o.State)
 		if o.Conflict != ledger.NoConflict {
 			line += ", " + string(o.Conflict) + ": " + o.ConflictNote
@@ -195,12 +196,12 @@ func (c settleCommand) extend(ctx context.Context, r *record.Recorder, a ledger.
 	if err != nil {
 		return err
 	}
-	rec, err := c.store.Read(ctx, ledger.Locator{ID: a.OperationID})
+	rec, err := c.Store.Read(ctx, ledger.Locator{ID: a.OperationID})
 	if err != nil {
 		return err
 	}
-	return c.done(effectUpdated, c.operation(ctx, rec.Operation), func(w *safe.Writer) {
-		w.Printf("%s  %s  until %s\n", a.OperationID, effectUpdated, until.UTC().Format(time.RFC3339))
+	return c.Done(base.EffectUpdated, readAsJSON(ctx, c.App, rec.Operation), func(w *safe.Writer) {
+		w.Printf("%s  %s  until %s\n", a.OperationID, base.EffectUpdated, until.UTC().Format(time.RFC3339))
 	})
 }
 

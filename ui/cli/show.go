@@ -12,28 +12,29 @@ import (
 	"github.com/spf13/cobra"
 
 	"indoubt/ledger"
+	"indoubt/ui/cli/base"
 	"indoubt/ui/console/detail"
 	"indoubt/ui/console/draw"
 	"indoubt/ui/safe"
 )
 
-func newShowCommand(a *app) *cobra.Command {
+func newShowCommand(a *base.App) *cobra.Command {
 	return &cobra.Command{
-		Use: "show ID", GroupID: groupLook,
+		Use: "show ID", GroupID: base.GroupLook,
 		Short: "Show one operation: what was meant, what was seen, what is known, what to do",
-		Args:  exactly("an id"), ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(cmd *cobra.Command, args []string) error { return a.show(cmd.Context(), args[0]) },
+		Args:  base.Exactly("an id"), ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, args []string) error { return showOne(cmd.Context(), a, args[0]) },
 	}
 }
 
 const maxEvents = 1000
 
-func (a *app) show(ctx context.Context, id string) error {
-	s, err := lookedAt(ctx, a)
+func showOne(ctx context.Context, a *base.App, id string) error {
+	s, err := base.LookedAt(ctx, a)
 	if err != nil {
 		return err
 	}
-	rec, err := a.read(ctx, s, id)
+	rec, err := readRecord(ctx, a, s, id)
 	if err != nil {
 		return err
 	}
@@ -41,22 +42,22 @@ func (a *app) show(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	v := see(a.policyToLookBy(), rec)
+	v := base.See(a.PolicyToLookBy(), rec)
 	v.Events = events
-	return a.done("", historyJSON(v), func(w *safe.Writer) {
+	return a.Done("", base.HistoryJSON(v), func(w *safe.Writer) {
 		f := &draw.Frame{Theme: &draw.Theme{}, Now: v.Now, Zone: v.Zone}
-		for _, line := range detail.Lines(f, v, cmp.Or(a.width(), whole), 0) {
+		for _, line := range detail.Lines(f, v, cmp.Or(a.Width(), base.Whole), 0) {
 			fmt.Fprintln(w, strings.TrimRight(line, " "))
 		}
 	})
 }
 
-// read finds one operation by its id, as its writer wrote it, or the beginning of
+// readRecord finds one operation by its id, as its writer wrote it, or the beginning of
 // that. A copied ID@VERSION names the operation too.
-func (a *app) read(ctx context.Context, s ledger.Reader, id string) (ledger.Record, error) {
+func readRecord(ctx context.Context, a *base.App, s ledger.Reader, id string) (ledger.Record, error) {
 	id = strings.TrimSpace(id)
 	if id == "" {
-		return ledger.Record{}, usage("an id is empty", "`indoubt list` prints ids")
+		return ledger.Record{}, base.Usage("an id is empty", "`indoubt list` prints ids")
 	}
 	rec, err := s.Read(ctx, ledger.Locator{ID: id})
 	if before, _, versioned := cutVersion(id); errors.Is(err, ledger.ErrNotFound) && versioned && before != "" {
@@ -66,10 +67,10 @@ func (a *app) read(ctx context.Context, s ledger.Reader, id string) (ledger.Reco
 	case !errors.Is(err, ledger.ErrNotFound):
 		return rec, err
 	case len(id) < 4:
-		return rec, usage(fmt.Sprintf("%q is too short for the beginning of an id", id), "write at least 4 characters of it")
+		return rec, base.Usage(fmt.Sprintf("%q is too short for the beginning of an id", id), "write at least 4 characters of it")
 	}
-	return rec, &failure{Code: "not_found", Message: fmt.Sprintf("there is no operation %q", id),
-		Hint: "see `indoubt list`, or check --ledger / INDOUBT_LEDGER", cause: err}
+	return rec, &base.Failure{Code: "not_found", Message: fmt.Sprintf("there is no operation %q", id),
+		Hint: "see `indoubt list`, or check --ledger / INDOUBT_LEDGER", Cause: err}
 }
 
 // cutVersion takes ID@VERSION apart. An id may have an @ of its own.

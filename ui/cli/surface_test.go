@@ -21,6 +21,7 @@ import (
 	"indoubt/ledger/need"
 	"indoubt/ledger/record"
 	"indoubt/policy"
+	"indoubt/ui/cli/base"
 )
 
 // budget is how much of each part a user may have to learn at most. A number only goes down.
@@ -32,7 +33,7 @@ var budget = map[string]int{
 func TestTheSurfaceIsHeld(t *testing.T) {
 	surface := map[string][]string{"filter words": ledger.FilterFields, "exit codes": nil}
 	given := map[string]bool{}
-	root := newRootCommand(newApp(strings.NewReader(""), nil, nil), []string{cobra.ShellCompRequestCmd})
+	root := newRootCommand(base.NewApp(strings.NewReader(""), nil, nil), []string{cobra.ShellCompRequestCmd})
 	var walk func(*cobra.Command)
 	walk = func(cmd *cobra.Command) {
 		if cmd.Hidden {
@@ -52,13 +53,13 @@ func TestTheSurfaceIsHeld(t *testing.T) {
 		}
 	}
 	walk(root)
-	for code, exit := range exits {
-		surface["exit codes"] = append(surface["exit codes"], fmt.Sprint(code, " ", exit.means))
+	for code, exit := range base.Exits {
+		surface["exit codes"] = append(surface["exit codes"], fmt.Sprint(code, " ", exit.Means))
 	}
 	var schema any
 	need.OK(t, json.Unmarshal(policy.Schema(), &schema))
 	surface["policy words"] = propertiesOf(schema)
-	for name, of := range map[string]any{"list": operationJSON{}, "show": showJSON{}, "log": ledger.Event{}} {
+	for name, of := range map[string]any{"list": base.OperationJSON{}, "show": base.ShowJSON{}, "log": ledger.Event{}} {
 		for _, f := range reflect.VisibleFields(reflect.TypeOf(of)) { // also those of what it embeds
 			if field, _, _ := strings.Cut(f.Tag.Get("json"), ","); field != "" && field != "-" {
 				surface["JSON fields"] = append(surface["JSON fields"], name+" "+field)
@@ -82,7 +83,7 @@ func TestTheSurfaceIsHeld(t *testing.T) {
 				continue
 			}
 			given[code] = true
-			exit := (&failure{Code: code}).exit()
+			exit := (&base.Failure{Code: code}).Exit()
 			need.That(t, exit > 0, "%s gives the error code %s, and exits has no exit code for it", path, code)
 		}
 		if filepath.Base(path) == "metrics.go" {
@@ -96,8 +97,8 @@ func TestTheSurfaceIsHeld(t *testing.T) {
 		newKey(t, m[1])
 	}
 	need.That(t, strings.Count(mcp, "c.failure(code")+strings.Count(mcp, "codedAs(\"") > 8, "the MCP proxy's errors have no codes")
-	for exit, of := range exits {
-		for code := range strings.FieldsSeq(of.words) {
+	for exit, of := range base.Exits {
+		for code := range strings.FieldsSeq(of.Words) {
 			need.That(t, given[code], "nothing gives the error code %s", code)
 			surface["error codes"] = append(surface["error codes"], fmt.Sprint(code, " ", exit))
 		}

@@ -48,7 +48,8 @@ var arrows = map[string]string{
 	"ui/act":                   "ledger reconcile ui/safe ui/ticket",
 	"ui/house":                 "",
 	"ui/clients":               "ledger/redact",
-	"ui/cli…":                  "ledger ledger/open ledger/digestkey ledger/hostclock ledger/outcome ledger/redact ledger/record… ledger/wire… policy… reconcile… ui…",
+	"ui/cli":                   "ledger ledger/open ledger/digestkey ledger/hostclock ledger/outcome ledger/redact ledger/record… ledger/wire… policy… reconcile… ui…",
+	"ui/cli/base":              "ledger ledger/open ledger/digestkey ledger/record policy policy/file reconcile ui/safe ui/ticket",
 	"":                         "ui/cli",
 }
 

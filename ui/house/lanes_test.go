@@ -40,7 +40,7 @@ var lanes = map[string]lane{
 	"reconcile":               {6, 3, 0},
 	"reconcile/connect":       {10, 2, 3},
 	"reconcile/drill":         {1, 1, 0},
-	"ui/cli":                  {80, 166, 0},
+	"ui/cli":                  {80, 162, 0},
 	"ui/console/feed":         {1, 0, 0},
 	"ui/house":                {0, 2, 0},
 }

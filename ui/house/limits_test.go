@@ -40,7 +40,6 @@ var records = []string{
 var large = map[string]int{
 	"ledger.Record":      47,
 	"ledger/store.Store": 52,
-	"ui/cli.app":         87,
 	"ui/console.Root":    91,
 }
 
@@ -64,7 +63,7 @@ var long = map[string]int{
 	"ledger/wire/mcpwire":     3,
 	"reconcile":               9,
 	"reconcile/drill":         6,
-	"ui/cli":                  114,
+	"ui/cli":                  106,
 	"ui/clients":              1,
 	"ui/console":              41,
 	"ui/console/ask":          1,

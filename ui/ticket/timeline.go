@@ -288,16 +288,13 @@ func (t Ticket) eventEntry(e ledger.Event) (Entry, bool) {
 	return en, true
 }
 
-// Why is the reason of an event, with what it holds or releases, and with a time of the ledger as the reader has them.
+// Why is the reason of an event, with a time of the ledger in it as the reader has them.
 func Why(e ledger.Event, at func(time.Time) string) string {
-	until, why := detail(e.Detail, "until"), e.Reason
+	until := detail(e.Detail, "until")
 	if t, err := time.Parse(time.RFC3339, until); err == nil {
-		why = strings.ReplaceAll(why, until, at(t))
+		return strings.ReplaceAll(e.Reason, until, at(t))
 	}
-	if scope := detail(e.Detail, "scope"); scope != "" { // of a hold
-		why = scope + ": " + why
-	}
-	return why
+	return e.Reason
 }
 
 // detail reads one member of an event's details.

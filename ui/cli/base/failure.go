@@ -1,4 +1,4 @@
-package cli
+package base
 
 import (
 	"cmp"
@@ -22,7 +22,8 @@ import (
 	"indoubt/ui/safe"
 )
 
-type failure struct {
+// Failure is an error as it is told: its word and exit code, the message, and what to do.
+type Failure struct {
 	Code    string   // a word for machines: one of exits, or what became of a run
 	Message string   // one clear sentence
 	More    []string // further lines below it
@@ -30,42 +31,45 @@ type failure struct {
 	Effect  string
 	Data    any
 	Text    func(w *safe.Writer) // printed on standard output before the message, in text
-	own     int                  // the exit code, where it is not that of the word
-	facts   *record.Facts        // of what is recorded before it is sent
-	cause   error
+	Own     int                  // the exit code, where it is not that of the word
+	Facts   *record.Facts        // of what is recorded before it is sent
+	Cause   error
 }
 
-func (f *failure) Error() string { return f.Message }
-func (f *failure) Unwrap() error { return f.cause }
+func (f *Failure) Error() string { return f.Message }
 
-// exit is the exit code: that of the word, and 100 more of what kept `run` from running.
-func (f *failure) exit() int {
-	if f.own != 0 {
-		return f.own
+// Unwrap returns the error of the floor below, if there was one.
+func (f *Failure) Unwrap() error { return f.Cause }
+
+// Exit is the exit code: that of the word, and 100 more of what kept `run` from running.
+func (f *Failure) Exit() int {
+	if f.Own != 0 {
+		return f.Own
 	}
-	return slices.IndexFunc(exits[:], func(e exitCode) bool { return slices.Contains(strings.Fields(e.words), f.Code) })
+	return slices.IndexFunc(Exits[:], func(e exitCode) bool { return slices.Contains(strings.Fields(e.Words), f.Code) })
 }
 
-func (f *failure) json() *errorJSON {
-	return &errorJSON{Code: f.Code, Message: strings.Join(append([]string{f.Message}, f.More...), "\n"), Hint: f.Hint, Facts: f.facts}
+// JSON is the failure as --json prints it.
+func (f *Failure) JSON() *ErrorJSON {
+	return &ErrorJSON{Code: f.Code, Message: strings.Join(append([]string{f.Message}, f.More...), "\n"), Hint: f.Hint, Facts: f.Facts}
 }
 
-// ofSending adds to an error of a command that records what it sends what that says to
+// OfSending adds to an error of a command that records what it sends what that says to
 // programs. operationID is "" where nothing was recorded.
-func (f *failure) ofSending(code, operationID string) *failure {
-	f.facts = new(record.FactsOf(code, operationID, "indoubt check "+operationID))
+func (f *Failure) OfSending(code, operationID string) *Failure {
+	f.Facts = new(record.FactsOf(code, operationID, "indoubt check "+operationID))
 	return f
 }
 
-// asFailure finds the exit code, the code word and the hint for an error of the
+// AsFailure finds the exit code, the code word and the hint for an error of the
 // floors below.
-func asFailure(err error) *failure {
-	var f *failure
+func AsFailure(err error) *Failure {
+	var f *Failure
 	if errors.As(err, &f) {
 		return f
 	}
-	f = &failure{Code: "error", Message: err.Error(), cause: err}
-	for _, known := range []func(error, *failure) bool{storeFailure, ledgerFailure, changedFailure, policyFailure, systemFailure} {
+	f = &Failure{Code: "error", Message: err.Error(), Cause: err}
+	for _, known := range []func(error, *Failure) bool{storeFailure, ledgerFailure, changedFailure, policyFailure, systemFailure} {
 		if known(err, f) {
 			break
 		}
@@ -73,23 +77,23 @@ func asFailure(err error) *failure {
 	return f
 }
 
-// nextStep is an error of a command that says what to do about it, in any case.
-func nextStep(command string, err error) error {
-	if quiet := (*exitOnly)(nil); errors.As(err, &quiet) {
+// NextStep is an error of a command that says what to do about it, in any case.
+func NextStep(command string, err error) error {
+	if quiet := (*ExitOnly)(nil); errors.As(err, &quiet) {
 		return err
 	}
-	f := asFailure(err)
+	f := AsFailure(err)
 	switch {
 	case f.Hint != "" || f.Message == "" || f.Code == "bad_policy":
-	case f.exit()%100 == exitUsage:
+	case f.Exit()%100 == ExitUsage:
 		f.Hint = "see `" + command + " --help`"
-	case f.exit()%100 == exitError:
+	case f.Exit()%100 == ExitError:
 		f.Hint = "`indoubt doctor` says what is wrong here"
 	}
 	return f
 }
 
-func ledgerFailure(err error, f *failure) bool {
+func ledgerFailure(err error, f *Failure) bool {
 	var moved *ledger.MovedError
 	var refused *ledger.RefusedError
 	var driven *ledger.DrivenError
@@ -109,7 +113,8 @@ func ledgerFailure(err error, f *failure) bool {
 		f.Code, f.Hint = "usage", "write more of the id"
 	case errors.As(err, &filter):
 		f.Code, f.Hint, f.Message = "usage", filter.Hint, filter.Message
-		f.More = []string{"  " + filter.Text, "  " + strings.Repeat(" ", ansi.StringWidth(safe.Of(filter.Text[:filter.Offset]).String())) + "^"}
+		f.More = []string{"  " + filter.Text,
+			"  " + strings.Repeat(" ", ansi.StringWidth(safe.Of(filter.Text[:filter.Offset]).String())) + "^"}
 	case errors.Is(err, ledger.ErrNotFound):
 		f.Code, f.Hint = "not_found", "see `indoubt list`, or check --ledger / INDOUBT_LEDGER"
 	case errors.Is(err, ledger.ErrKeyReused):
@@ -131,7 +136,7 @@ func ledgerFailure(err error, f *failure) bool {
 }
 
 // changedFailure shows how what would be sent differs from what was shown.
-func changedFailure(err error, f *failure) bool {
+func changedFailure(err error, f *Failure) bool {
 	var changed *reconcile.ChangedError
 	if !errors.As(err, &changed) {
 		return false
@@ -141,13 +146,13 @@ func changedFailure(err error, f *failure) bool {
 	return true
 }
 
-func policyFailure(err error, f *failure) bool {
+func policyFailure(err error, f *Failure) bool {
 	var problems file.Errors
 	if !errors.As(err, &problems) {
 		return false
 	}
 	f.Code = "bad_policy"
-	f.Data = map[string]any{"problems": list(problems)}
+	f.Data = map[string]any{"problems": List(problems)}
 	if n := len(problems); n > 0 {
 		lines := strings.Split(strings.TrimRight(problems.Error(), "\n"), "\n")
 		f.Message, f.More = lines[0], lines[1:]
@@ -156,10 +161,11 @@ func policyFailure(err error, f *failure) bool {
 	return true
 }
 
-func systemFailure(err error, f *failure) bool {
+func systemFailure(err error, f *Failure) bool {
 	switch {
 	case errors.Is(err, context.Canceled):
-		f.Code, f.Message, f.Hint = "stopped", strings.ReplaceAll(f.Message, context.Canceled.Error(), "interrupted"), "what is done stays done; run it again to go on"
+		f.Code, f.Message = "stopped", strings.ReplaceAll(f.Message, context.Canceled.Error(), "interrupted")
+		f.Hint = "what is done stays done; run it again to go on"
 	case errors.Is(err, syscall.EROFS):
 		f.Code, f.Hint = "permission", "the disk is mounted read-only: look with --read-only"
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
@@ -188,12 +194,12 @@ var firstSteps = fmt.Sprintf(`%-51s a simulated outage, to look around
 
 // storeFailure says why a ledger cannot be used, or what it refused, in the words of
 // its store.
-func storeFailure(err error, f *failure) bool {
+func storeFailure(err error, f *Failure) bool {
 	var store ledger.Troubled
 	if !errors.As(err, &store) {
 		return false
 	}
-	t := store.Trouble(short)
+	t := store.Trouble(Short)
 	f.Code, f.Message, f.Hint = t.Code, t.Message, t.Do
 	if f.Code == "no_ledger" {
 		f.Hint = cmp.Or(t.Do, firstSteps)
@@ -201,45 +207,50 @@ func storeFailure(err error, f *failure) bool {
 	return true
 }
 
-// isMissing reports whether there is no ledger at all.
-func isMissing(err error) bool {
-	f := failure{}
-	return storeFailure(err, &f) && f.exit() == exitNotFound
+// IsMissing reports whether there is no ledger at all.
+func IsMissing(err error) bool {
+	f := Failure{}
+	return storeFailure(err, &f) && f.Exit() == ExitNotFound
 }
 
-type exitCode struct{ means, words string }
+type exitCode struct{ Means, Words string }
 
-// exits say what each exit code means, which is the same for every command, and name the
+// Exits say what each exit code means, which is the same for every command, and name the
 // words of errors for programs that have it. ui/README.md says what each word means.
-var exits = [...]exitCode{
-	exitDone: {"done, or nothing was to be done", ""},
-	exitError: {"error", "bad_config bad_policy bad_row damaged did_not_land digest_key disk_full error gone guard io_error locked lost moving no_file " +
-		"not_a_ledger not_local other_schema permission stopped timeout unknown_commit unwell"},
-	exitUsage:    {"usage: the command line is wrong", "usage"},
-	exitNotFound: {"not found: no ledger, or nothing of that name in it", "former no_ledger not_found"},
+var Exits = [...]exitCode{
+	ExitDone: {"done, or nothing was to be done", ""},
+	ExitError: {"error", "bad_config bad_policy bad_row damaged did_not_land digest_key disk_full error gone guard io_error locked " +
+		"lost moving no_file not_a_ledger not_local other_schema permission stopped timeout unknown_commit unwell"},
+	ExitUsage:    {"usage: the command line is wrong", "usage"},
+	ExitNotFound: {"not found: no ledger, or nothing of that name in it", "former no_ledger not_found"},
 	exitConflict: {"conflict: it moved, or is decided already", "exists moved"},
 	exitRefused: {"refused: by the policy, a hold, --read-only, or for want of a person", "conflict copied failover hold incomplete " +
 		"moved_away no_check no_person over quitting read_only redacted refused related throttled"},
-	exitInDoubt:    {"in doubt", "in_doubt"},
+	ExitInDoubt:    {"in doubt", "in_doubt"},
 	exitInProgress: {"in progress, or begins are held: nothing was sent, come again", "held in_progress"},
 	exitKeyReused:  {"the key was used with another input", "key_reused"},
 	exitFinished:   {"finished already", "finished"},
 }
 
-// exitCodes are the lines about the exit codes of a command, for its help and its manual page.
-func exitCodes(cmd *cobra.Command) (lines []string) {
+// OwnVerdict is where the exit codes of run that are its own begin; below it
+// they are the command's.
+const OwnVerdict = 100
+
+// ExitCodes are the lines about the exit codes of a command, for its help and its manual page.
+func ExitCodes(cmd *cobra.Command) (lines []string) {
 	of := 0
 	if cmd.Name() == "run" {
-		of = ownVerdict
-		lines = []string{"  0  it landed, or had landed: the stored output is printed", "  n  below 100: that of the command, where what became of it is known",
+		of = OwnVerdict
+		lines = []string{"  0  it landed, or had landed: the stored output is printed",
+			"  n  below 100: that of the command, where what became of it is known",
 			"126  the command cannot be run; nothing was sent", "127  there is no such command; nothing was sent"}
 	}
-	for code, exit := range exits {
-		word := exit.means
+	for code, exit := range Exits {
+		word := exit.Means
 		if of > 0 && code == exitFinished {
 			word += ", and its output was not kept whole"
 		}
-		if of == 0 || code > exitDone {
+		if of == 0 || code > ExitDone {
 			lines = append(lines, fmt.Sprintf("%3d  %s", of+code, word))
 		}
 	}
@@ -249,8 +260,8 @@ func exitCodes(cmd *cobra.Command) (lines []string) {
 // shortValue is the value of a switch whose help says no [=true|false].
 type shortValue struct{ pflag.Value }
 
-// tellExits puts the exit codes of a command below its help.
-func tellExits(root *cobra.Command) {
+// TellExits puts the exit codes of a command below its help.
+func TellExits(root *cobra.Command) {
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
@@ -259,6 +270,6 @@ func tellExits(root *cobra.Command) {
 			}
 		})
 		help(cmd, args)
-		fmt.Fprintf(cmd.OutOrStdout(), "\nExit codes:\n  %s\n", strings.Join(exitCodes(cmd), "\n  "))
+		fmt.Fprintf(cmd.OutOrStdout(), "\nExit codes:\n  %s\n", strings.Join(ExitCodes(cmd), "\n  "))
 	})
 }

@@ -1,4 +1,4 @@
-package cli
+package base
 
 import (
 	"context"
@@ -25,8 +25,8 @@ type column struct {
 
 const flexible = "WHAT"
 
-// whole is room for every text of a column.
-const whole = 1000
+// Whole is room for every text of a column.
+const Whole = 1000
 
 func columnsFor(f ledger.Filter) []column {
 	all := []column{
@@ -53,9 +53,9 @@ func columnsFor(f ledger.Filter) []column {
 	return all
 }
 
-// writeTable prints the views as an aligned table. Without a width (no
+// WriteTable prints the views as an aligned table. Without a width (no
 // terminal) nothing is cut and ids are whole, so that a pipe can use them.
-func writeTable(w *safe.Writer, all []ticket.Ticket, f ledger.Filter, width int) {
+func WriteTable(w *safe.Writer, all []ticket.Ticket, f ledger.Filter, width int) {
 	if len(all) == 0 {
 		return
 	}
@@ -134,7 +134,7 @@ func shortIDs(all []ticket.Ticket, cut bool) []string {
 		for n = 13; n < 36; n++ {
 			seen := map[string]bool{}
 			for _, v := range all {
-				seen[prefix(v.Row.ID, n)] = true
+				seen[Prefix(v.Row.ID, n)] = true
 			}
 			if len(seen) == len(all) {
 				break
@@ -143,20 +143,21 @@ func shortIDs(all []ticket.Ticket, cut bool) []string {
 	}
 	out := make([]string, len(all))
 	for i, v := range all {
-		out[i] = fmt.Sprintf("%s@%d", safe.Of(prefix(v.Row.ID, n)).String(), v.Row.Version)
+		out[i] = fmt.Sprintf("%s@%d", safe.Of(Prefix(v.Row.ID, n)).String(), v.Row.Version)
 	}
 	return out
 }
 
-func prefix(id string, n int) string {
+// Prefix is the beginning of an id, without a dash at its end.
+func Prefix(id string, n int) string {
 	if len(id) < n {
 		return id
 	}
 	return strings.TrimRight(id[:n], "-")
 }
 
-// writeColumns prints an aligned table under a blank line, unless it is empty.
-func writeColumns(w *safe.Writer, head []string, n int, row func(i int) []string) {
+// WriteColumns prints an aligned table under a blank line, unless it is empty.
+func WriteColumns(w *safe.Writer, head []string, n int, row func(i int) []string) {
 	if n == 0 {
 		return
 	}
@@ -172,37 +173,39 @@ func writeColumns(w *safe.Writer, head []string, n int, row func(i int) []string
 	g.write(w)
 }
 
-func see(p *policy.Policy, rec ledger.Record) ticket.Ticket {
+// See is the ticket of a record under a policy, as of the time it was read.
+func See(p *policy.Policy, rec ledger.Record) ticket.Ticket {
 	if rec.Now.IsZero() {
 		rec.Now = time.Now()
 	}
 	return ticket.From(rec, ticket.ByPolicy(func() *policy.Policy { return p }), rec.Now, time.Local)
 }
 
-// tickets reads the records behind rows, in the rows' order, without the evidence of
+// Tickets reads the records behind rows, in the rows' order, without the evidence of
 // their reads.
-func tickets(ctx context.Context, s ledger.Reader, p *policy.Policy, rows []ledger.Row) ([]ticket.Ticket, error) {
-	records, err := s.Records(ctx, each(rows, func(r ledger.Row) string { return r.ID }))
-	return each(records, func(rec ledger.Record) ticket.Ticket { return see(p, rec) }), err
+func Tickets(ctx context.Context, s ledger.Reader, p *policy.Policy, rows []ledger.Row) ([]ticket.Ticket, error) {
+	records, err := s.Records(ctx, Each(rows, func(r ledger.Row) string { return r.ID }))
+	return Each(records, func(rec ledger.Record) ticket.Ticket { return See(p, rec) }), err
 }
 
-// placed lets the policy say where the kinds of a filter are sent.
-func (a *app) placed(f ledger.Filter) ledger.Filter {
-	if p := a.policyToLookBy(); !p.Empty() {
+// Placed lets the policy say where the kinds of a filter are sent.
+func (a *App) Placed(f ledger.Filter) ledger.Filter {
+	if p := a.PolicyToLookBy(); !p.Empty() {
 		f.DownstreamOf = p.DownstreamOf
 	}
 	return f
 }
 
-// leavesOut says what a filter does not answer for: fields that are known of open
+// LeavesOut says what a filter does not answer for: fields that are known of open
 // operations only.
-func leavesOut(f ledger.Filter) (notes []string) {
+func LeavesOut(f ledger.Filter) (notes []string) {
 	if !f.By(func(string) string { return "" }).Settles() { // it asks for none of them
 		return nil
 	}
 	for _, field := range f.OpenOnly() {
 		notes = append(notes, map[string]string{"cost": "cost: settled operations may have none here, and count as 0 then",
-			"downstream": "downstream: settled operations are left out, for no policy here says where their kinds are sent: --policy"}[field])
+			"downstream": "downstream: settled operations are left out, " +
+				"for no policy here says where their kinds are sent: --policy"}[field])
 	}
 	return notes
 }

@@ -1,8 +1,9 @@
-package cli
+package base
 
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -21,13 +22,13 @@ import (
 // the ledger or in its file.
 const policyEvery = 2 * time.Second
 
-// livePolicy is the policy that a program works by: the one that is in force in the ledger,
+// LivePolicy is the policy that a program works by: the one that is in force in the ledger,
 // and while none is, the file of this host. Where this host has the text in force as a file,
 // or had it before, it is this host's own; else it is lent, and nothing is asked by it.
-type livePolicy struct {
-	app  *app
+type LivePolicy struct {
+	App  *App
 	path string
-	said func(line string) // told of every change; nil: not asked for
+	Said func(line string) // told of every change; nil: not asked for
 
 	looking sync.Mutex // one look at a time
 	file    *policy.Follower
@@ -42,33 +43,35 @@ type livePolicy struct {
 type knownPolicy struct {
 	good    *policy.Policy    // what is worked by
 	broken  error             // why there is none to work by: not the one in force, nor the file where none is
-	differs error             // why the file is not what is worked by
-	force   ledger.PolicyText // in force, without its files
+	Differs error             // why the file is not what is worked by
+	Force   ledger.PolicyText // in force, without its files
 }
 
-// rules is the policy of this program, which it looks at for the first time here.
-func (a *app) rules() *livePolicy {
-	if a.live == nil {
-		path, _ := a.policyFile()
-		a.live = rulesAt(path, a)
+// Rules is the policy of this program, which it looks at for the first time here.
+func (a *App) Rules() *LivePolicy {
+	if a.Live == nil {
+		path, _ := a.PolicyFile()
+		a.Live = RulesAt(path, a)
 	}
-	return a.live
+	return a.Live
 }
 
-// rulesAt is the policy of a program where its file is at the path; "" is none.
-func rulesAt(path string, a *app) *livePolicy {
-	l := &livePolicy{app: a, path: path, file: policy.Follow(path, policy.Default()), store: a.store, past: a.past}
-	l.look(context.Background())
+// RulesAt is the policy of a program where its file is at the path; "" is none.
+func RulesAt(path string, a *App) *LivePolicy {
+	l := &LivePolicy{App: a, path: path, file: policy.Follow(path, policy.Default()), store: a.Store, past: a.past}
+	l.Look(context.Background())
 	return l
 }
 
-func (l *livePolicy) now() knownPolicy {
+// Now is what the last look has found.
+func (l *LivePolicy) Now() knownPolicy {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	return l.known
 }
 
-func (l *livePolicy) inForce() *policy.Policy {
+// InForce is the policy to work by, with the odds of the ledger's history.
+func (l *LivePolicy) InForce() *policy.Policy {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	if l.past == nil {
@@ -77,89 +80,89 @@ func (l *livePolicy) inForce() *policy.Policy {
 	return l.past.Policy(context.Background(), l.known.good)
 }
 
-// numbered is inForce with its number; 0: none is in force.
-func (l *livePolicy) numbered() (*policy.Policy, int64) {
+// Numbered is inForce with its number; 0: none is in force.
+func (l *LivePolicy) Numbered() (*policy.Policy, int64) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
-	return l.known.good, l.known.force.Number // recording asks for no odds
+	return l.known.good, l.known.Force.Number // recording asks for no odds
 }
 
-// ledger opens the ledger for who records, checks or sends, with a policy to work by. No
+// Ledger opens the ledger for who records, checks or sends, with a policy to work by. No
 // ledger is made under one that cannot be read.
-func (l *livePolicy) ledger(ctx context.Context, why purpose) (ledger.Store, error) {
-	_, broken := l.app.policy()
-	if broken != nil && why == toCreate {
-		why = toSettle
+func (l *LivePolicy) Ledger(ctx context.Context, why Purpose) (ledger.Store, error) {
+	_, broken := l.App.Policy()
+	if broken != nil && why == ToCreate {
+		why = ToSettle
 	}
-	s, err := l.app.ledgerFor(ctx, why)
+	s, err := l.App.LedgerFor(ctx, why)
 	if err != nil {
 		return nil, cmp.Or(broken, err)
 	}
-	_, err = l.app.policy()
+	_, err = l.App.Policy()
 	return s, err
 }
 
-// problem is why the file of this host is not what is worked by, or nil.
-func (l *livePolicy) problem() error {
-	now := l.now()
-	return cmp.Or(now.broken, now.differs)
+// Problem is why the file of this host is not what is worked by, or nil.
+func (l *LivePolicy) Problem() error {
+	now := l.Now()
+	return cmp.Or(now.broken, now.Differs)
 }
 
-// over has the policy be the one in force in this ledger from now on.
-func (l *livePolicy) over(s ledger.Store) {
+// Over has the policy be the one in force in this ledger from now on.
+func (l *LivePolicy) Over(s ledger.Store) {
 	l.mu.Lock()
-	l.store, l.past, l.known.force = s, l.app.past, ledger.PolicyText{}
+	l.store, l.past, l.known.Force = s, l.App.past, ledger.PolicyText{}
 	l.mu.Unlock()
-	l.look(context.Background())
+	l.Look(context.Background())
 }
 
-// look looks at the file and at the ledger, and tells what has changed.
-func (l *livePolicy) look(ctx context.Context) {
+// Look looks at the file and at the ledger, and tells what has changed.
+func (l *LivePolicy) Look(ctx context.Context) {
 	l.looking.Lock()
 	defer l.looking.Unlock()
 	file, broken := l.file.Now()
 	l.mu.RLock()
 	store, was := l.store, l.known
 	l.mu.RUnlock()
-	now := knownPolicy{good: file, broken: broken, force: was.force}
+	now := knownPolicy{good: file, broken: broken, Force: was.Force}
 	if store != nil {
-		if force, err := store.Policy(ctx, was.force); err == nil { // else what was known stays
-			now.force = force
+		if force, err := store.Policy(ctx, was.Force); err == nil { // else what was known stays
+			now.Force = force
 		}
 	}
-	if now.force.Number > 0 { // a fault of the file stops nothing then
-		now.broken, now.differs = nil, broken
+	if now.Force.Number > 0 { // a fault of the file stops nothing then
+		now.broken, now.Differs = nil, broken
 	}
-	switch force := now.force; {
+	switch force := now.Force; {
 	case force.Number == 0:
 	case force.Digest == file.Digest():
-		policiesOf(l.app.env).keep(file)
+		policiesOf(l.App.Env).keep(file)
 	default:
 		now.good, now.broken = l.textOf(ctx, store, force, was.good)
-		if now.differs == nil && !file.Empty() {
-			now.differs = l.difference(force)
+		if now.Differs == nil && !file.Empty() {
+			now.Differs = l.difference(force)
 		}
 	}
-	if now.force.Lapsed {
-		now.differs = &failure{Code: "refused", Message: ledger.Lapsed, Hint: ledger.ApplyAnew}
+	if now.Force.Lapsed {
+		now.Differs = &Failure{Code: "refused", Message: ledger.Lapsed, Hint: ledger.ApplyAnew}
 	}
-	now.force.Text = ""
+	now.Force.Text = ""
 	l.mu.Lock()
 	l.known = now
 	l.mu.Unlock()
-	if line := now.news(was); line != "" && l.said != nil {
-		l.said(line)
+	if line := now.news(was); line != "" && l.Said != nil {
+		l.Said(line)
 	}
 }
 
 // textOf is the policy in force, which is not the file of this host as it is now: the one
 // that this host had before, or the ledger's. Where this program cannot read that, the error
 // says so, and what it had before stays.
-func (l *livePolicy) textOf(ctx context.Context, store ledger.Store, force ledger.PolicyText, was *policy.Policy) (*policy.Policy, error) {
+func (l *LivePolicy) textOf(ctx context.Context, store ledger.Store, force ledger.PolicyText, was *policy.Policy) (*policy.Policy, error) {
 	if was != nil && was.Digest() == force.Digest {
 		return was, nil
 	}
-	if kept := policiesOf(l.app.env).of(force.Digest); kept != nil {
+	if kept := policiesOf(l.App.Env).of(force.Digest); kept != nil {
 		return kept, nil
 	}
 	was = cmp.Or(was, policy.Default())
@@ -175,9 +178,9 @@ func (l *livePolicy) textOf(ctx context.Context, store ledger.Store, force ledge
 }
 
 // difference is why a file that is good is not what is worked by.
-func (l *livePolicy) difference(force ledger.PolicyText) error {
+func (l *LivePolicy) difference(force ledger.PolicyText) error {
 	return fmt.Errorf("%s is not the policy in force, which is number %d, by %s: %s; `indoubt policy apply` puts it in force",
-		short(l.path), force.Number, force.Actor.Name, force.Reason)
+		Short(l.path), force.Number, force.Actor.Name, force.Reason)
 }
 
 // news says in one line what a look has changed; "" for nothing.
@@ -186,23 +189,24 @@ func (now knownPolicy) news(was knownPolicy) string {
 	case was.good == nil:
 		return ""
 	case now.broken != nil && (was.broken == nil || now.broken.Error() != was.broken.Error()):
-		return "the last good policy stays: " + firstLine(asFailure(now.broken).Message)
+		return "the last good policy stays: " + FirstLine(AsFailure(now.broken).Message)
 	case now.good.Digest() != was.good.Digest():
-		return fmt.Sprintf("the policy has changed: %s, %s", ticket.Plural(len(now.good.Kinds()), "kind", "kinds"), prefix(now.good.Digest(), 12))
+		return fmt.Sprintf("the policy has changed: %s, %s",
+			ticket.Plural(len(now.good.Kinds()), "kind", "kinds"), Prefix(now.good.Digest(), 12))
 	case now.broken == nil && was.broken != nil:
 		return "the policy is good again"
-	case now.differs != nil && (was.differs == nil || now.differs.Error() != was.differs.Error()):
-		return "the policy in force stays: " + firstLine(asFailure(now.differs).Message)
+	case now.Differs != nil && (was.Differs == nil || now.Differs.Error() != was.Differs.Error()):
+		return "the policy in force stays: " + FirstLine(AsFailure(now.Differs).Message)
 	}
 	return ""
 }
 
-// watchPolicy follows the policy until ctx ends. A file that is broken from the start is a
+// WatchPolicy follows the policy until ctx ends. A file that is broken from the start is a
 // problem over what is in force, or over the built-in defaults. said is told of every
 // change, in one line; nil where it is shown in another way.
-func (a *app) watchPolicy(ctx context.Context, said func(line string)) *livePolicy {
-	l := a.rules()
-	l.said = said
+func (a *App) WatchPolicy(ctx context.Context, said func(line string)) *LivePolicy {
+	l := a.Rules()
+	l.Said = said
 	go func() {
 		tick := time.NewTicker(policyEvery)
 		defer tick.Stop()
@@ -211,17 +215,17 @@ func (a *app) watchPolicy(ctx context.Context, said func(line string)) *livePoli
 			case <-ctx.Done():
 				return
 			case <-tick.C:
-				l.look(ctx)
+				l.Look(ctx)
 			}
 		}
 	}()
 	return l
 }
 
-// again looks at the policy as it is now. Nothing is sent under one that cannot be read.
-func (l *livePolicy) again(ctx context.Context) error {
-	l.look(ctx)
-	return l.now().broken
+// Again looks at the policy as it is now. Nothing is sent under one that cannot be read.
+func (l *LivePolicy) Again(ctx context.Context) error {
+	l.Look(ctx)
+	return l.Now().broken
 }
 
 // keptPolicies is where an account keeps the policies that were in force and its own files,
@@ -242,7 +246,7 @@ const maxKept = 4
 // keep keeps a policy of this host that is in force. One that cannot be kept has its file.
 func (k keptPolicies) keep(p *policy.Policy) {
 	name := filepath.Join(string(k), p.Digest()+".yaml")
-	if k == "" || exists(name) || os.MkdirAll(string(k), 0o700) != nil {
+	if k == "" || Exists(name) || os.MkdirAll(string(k), 0o700) != nil {
 		return
 	}
 	if os.WriteFile(name+".new", []byte(p.Text()), 0o600) != nil || os.Rename(name+".new", name) != nil {
@@ -275,4 +279,10 @@ func (k keptPolicies) of(digest string) *policy.Policy {
 		return nil
 	}
 	return p
+}
+
+// Exists reports whether there is a file of that name, or none can be told.
+func Exists(path string) bool {
+	_, err := os.Stat(path)
+	return !errors.Is(err, os.ErrNotExist)
 }

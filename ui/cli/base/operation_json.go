@@ -1,4 +1,4 @@
-package cli
+package base
 
 import (
 	"encoding/json"
@@ -10,9 +10,9 @@ import (
 	"indoubt/ui/ticket"
 )
 
-// operationJSON is an operation as every command prints it. What is not known
+// OperationJSON is an operation as every command prints it. What is not known
 // is null, never an empty word; the fields are a public contract.
-type operationJSON struct {
+type OperationJSON struct {
 	ID      string          `json:"id"`
 	Kind    string          `json:"kind"`
 	Title   string          `json:"title"`
@@ -37,9 +37,9 @@ type operationJSON struct {
 	CreatedAt   *string     `json:"created_at"`
 	UpdatedAt   *string     `json:"updated_at"`
 	DeadlineAt  *string     `json:"deadline_at"`
-	Cost        costJSON    `json:"cost"`
-	Odds        *oddsJSON   `json:"odds"`
-	Advice      *adviceJSON `json:"advice"`
+	Cost        CostJSON    `json:"cost"`
+	Odds        *OddsJSON   `json:"odds"`
+	Advice      *AdviceJSON `json:"advice"`
 	SafeUntil   *string     `json:"safe_until"`
 	ProofAt     *string     `json:"proof_at"`
 	Link        *string     `json:"link"`
@@ -57,12 +57,14 @@ type redactedJSON struct {
 	At *string `json:"at"`
 }
 
-type costJSON struct {
+// CostJSON is what a duplicate and a miss would cost.
+type CostJSON struct {
 	Duplicate float64 `json:"duplicate"`
 	Miss      float64 `json:"miss"`
 }
 
-type oddsJSON struct {
+// OddsJSON is how likely it landed, and on how many cases that rests.
+type OddsJSON struct {
 	P    float64 `json:"p"`
 	N    int     `json:"n"`      // cases of its own kind
 	More int     `json:"others"` // cases of other kinds
@@ -70,78 +72,83 @@ type oddsJSON struct {
 	High float64 `json:"high"`
 }
 
-type adviceJSON struct {
+// AdviceJSON is what to do now, and why.
+type AdviceJSON struct {
 	Verb   string `json:"verb"`
 	Reason string `json:"reason"`
 }
 
-// asJSON is the operation of a ticket. Odds, safe_until and proof_at are facts
+// AsJSON is the operation of a ticket. Odds, safe_until and proof_at are facts
 // about doubt: they are null once it is settled.
-func asJSON(v ticket.Ticket) operationJSON {
+func AsJSON(v ticket.Ticket) OperationJSON {
 	o, state, lane := &v.Record.Operation, v.State(), v.Lane()
-	out := operationJSON{
-		ID: o.ID, Kind: o.Kind, Title: o.Title, Target: text(ledger.NamedTarget(o.Target)), State: state, Fact: text(string(o.Fact)), Lane: lane, Version: o.Version,
-		Key: o.KeyToSend(), Token: text(o.Token), Input: raw(o.Input), Source: o.Source, Session: text(o.Session),
-		Actor: o.Actor, Receipt: text(o.Receipt()), Result: raw(o.Result), Effects: o.Effects, ErrorClass: text(string(o.ErrorClass)),
-		Conflict: text(string(o.Conflict)), ParkedUntil: moment(o.ParkedUntil), CreatedAt: moment(o.CreatedAt), UpdatedAt: moment(o.UpdatedAt),
-		DeadlineAt: moment(o.DeadlineAt), Link: text(v.Facts.Link), goneJSON: goneJSON{Moved: o.Moved},
-		Cost: costJSON{number(v.Record.Pricing.Duplicate.Value), number(v.Record.Pricing.Miss.Value)},
+	out := OperationJSON{
+		ID: o.ID, Kind: o.Kind, Title: o.Title, Target: Text(ledger.NamedTarget(o.Target)), State: state,
+		Fact: Text(string(o.Fact)), Lane: lane, Version: o.Version,
+		Key: o.KeyToSend(), Token: Text(o.Token), Input: raw(o.Input), Source: o.Source, Session: Text(o.Session),
+		Actor: o.Actor, Receipt: Text(o.Receipt()), Result: raw(o.Result), Effects: o.Effects, ErrorClass: Text(string(o.ErrorClass)),
+		Conflict: Text(string(o.Conflict)), ParkedUntil: Moment(o.ParkedUntil),
+		CreatedAt: Moment(o.CreatedAt), UpdatedAt: Moment(o.UpdatedAt),
+		DeadlineAt: Moment(o.DeadlineAt), Link: Text(v.Facts.Link), goneJSON: goneJSON{Moved: o.Moved},
+		Cost: CostJSON{Number(v.Record.Pricing.Duplicate.Value), Number(v.Record.Pricing.Miss.Value)},
 	}
 	if !o.RedactedAt.IsZero() {
-		out.Redacted = &redactedJSON{o.RedactedBy, moment(o.RedactedAt)}
+		out.Redacted = &redactedJSON{o.RedactedBy, Moment(o.RedactedAt)}
 	}
 	if state == ledger.Uncertain {
 		o := v.Facts.Advice.Odds
-		out.Odds = &oddsJSON{chance(o.P), o.Own(), o.Others, chance(o.Low), chance(o.High)}
+		out.Odds = &OddsJSON{chance(o.P), o.Own(), o.Others, chance(o.Low), chance(o.High)}
 	}
 	if a := v.Facts.Advice; a.Verb != "" && lane != ledger.LaneResolved {
-		out.Advice = &adviceJSON{a.Verb, a.Reason}
+		out.Advice = &AdviceJSON{a.Verb, a.Reason}
 	}
 	if state == ledger.Uncertain || lane == ledger.LaneNotLanded {
-		out.SafeUntil = moment(v.Facts.SafeUntil)
+		out.SafeUntil = Moment(v.Facts.SafeUntil)
 	}
 	if state == ledger.Uncertain {
-		out.ProofAt = moment(v.Facts.ProofAt)
+		out.ProofAt = Moment(v.Facts.ProofAt)
 	}
 	return out
 }
 
-// showJSON is the operation with its history, oldest first.
-type showJSON struct {
-	operationJSON
+// ShowJSON is the operation with its history, oldest first.
+type ShowJSON struct {
+	OperationJSON
 	Attempts []ledger.Attempt `json:"attempts"`
 	Reads    []ledger.Read    `json:"reads"`
 	Events   []ledger.Event   `json:"events"`
 }
 
-func historyJSON(v ticket.Ticket) showJSON {
-	reads := each(v.Record.Reads, readJSON)
+// HistoryJSON is the operation of a ticket with its attempts, reads and events.
+func HistoryJSON(v ticket.Ticket) ShowJSON {
+	reads := Each(v.Record.Reads, ReadJSON)
 	slices.Reverse(reads)
-	return showJSON{asJSON(v), each(v.Record.Attempts, func(a ledger.Attempt) ledger.Attempt { a.Result = raw(a.Result); return a }), reads, each(v.Events, eventJSON)}
+	attempts := Each(v.Record.Attempts, func(a ledger.Attempt) ledger.Attempt { a.Result = raw(a.Result); return a })
+	return ShowJSON{AsJSON(v), attempts, reads, Each(v.Events, EventJSON)}
 }
 
-// readJSON is a check without what only the host of its engine can compare.
-func readJSON(r ledger.Read) ledger.Read {
+// ReadJSON is a check without what only the host of its engine can compare.
+func ReadJSON(r ledger.Read) ledger.Read {
 	r.Evidence, r.Seen = raw(r.Evidence), ledger.Steady{}
 	return r
 }
 
-// eventJSON is an event as others may see it: the change id of a begin is part of a handle.
-func eventJSON(e ledger.Event) ledger.Event {
+// EventJSON is an event as others may see it: the change id of a begin is part of a handle.
+func EventJSON(e ledger.Event) ledger.Event {
 	e.ID, e.Detail = e.PublicID(), raw(e.Detail)
 	return e
 }
 
-// text is nil for the empty string.
-func text(s string) *string {
+// Text is nil for the empty string.
+func Text(s string) *string {
 	if s == "" {
 		return nil
 	}
 	return &s
 }
 
-// moment is a time as RFC 3339 in UTC with milliseconds, nil for the zero time.
-func moment(t time.Time) *string {
+// Moment is a time as RFC 3339 in UTC with milliseconds, nil for the zero time.
+func Moment(t time.Time) *string {
 	if t.IsZero() {
 		return nil
 	}
@@ -157,19 +164,19 @@ func raw(b json.RawMessage) json.RawMessage {
 	return b
 }
 
-// list is never null.
-func list[T any](all []T) []T {
+// List is never null.
+func List[T any](all []T) []T {
 	if all == nil {
 		return []T{}
 	}
 	return all
 }
 
-// each is a list of what is made of each, never null.
-func each[T, U any](all []T, of func(T) U) []U { return list(ledger.Each(all, of)) }
+// Each is a list of what is made of each, never null.
+func Each[T, U any](all []T, of func(T) U) []U { return List(ledger.Each(all, of)) }
 
-// number keeps what JSON cannot say out of it.
-func number(f float64) float64 {
+// Number keeps what JSON cannot say out of it.
+func Number(f float64) float64 {
 	switch {
 	case math.IsNaN(f):
 		return 0
@@ -181,4 +188,4 @@ func number(f float64) float64 {
 
 // chance is a probability in ten-thousandths: more digits would claim more
 // than is known.
-func chance(p float64) float64 { return math.Round(number(p)*1e4) / 1e4 }
+func chance(p float64) float64 { return math.Round(Number(p)*1e4) / 1e4 }
