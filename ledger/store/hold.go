@@ -261,20 +261,20 @@ func (s *Store) Info(ctx context.Context) (info ledger.Info, err error) {
 
 // Describe is what the tables say of the ledger.
 func Describe(tx Tx) (info ledger.Info, err error) {
-	var last, lost, engine, created, backup int64
+	var last, lost, engine, created, backup, adopted, until int64
+	var kinds string
 	Ahead(tx, describing)
-	Ahead(tx, holdsQuery)
 	if info.Step, info.SteppedAt, err = lastStep(tx); err != nil {
 		return info, err
 	}
-	err = One(tx, []any{&info.ID, &created, &info.MovedTo, &info.LastSeq, &last, &lost, &info.LastBy, &engine, &info.Lacks, &backup},
-		describing)
-	if err == nil {
-		_, info.Look, err = holdsAt(tx, tx.Moment().Wall)
-	}
+	err = One(tx, []any{&info.ID, &created, &info.MovedTo, &info.LastSeq, &last, &lost, &info.LastBy, &engine, &info.Lacks, &backup,
+		&adopted, &until, &kinds}, describing)
 	info.CreatedAt, info.LastWrite, info.LastError = at(created), at(last), at(lost)
 	info.EngineAt, info.Unsaved = at(engine), at(backup)
 	info.Cursor = ledger.NumberCursor(info.LastSeq)
+	if look := (&ledger.Look{Adopted: at(adopted), Until: at(until), Kinds: unlist(kinds)}); adopted != 0 && look.At(tx.Moment().Wall) {
+		info.Look = look
+	}
 	return info, err
 }
 
@@ -287,4 +287,7 @@ const describing = `SELECT coalesce((SELECT value FROM meta WHERE name = 'id'), 
 	coalesce((SELECT max(until) FROM lead WHERE name NOT LIKE 'run:%'), 0),
 	coalesce((SELECT h.reason FROM hold h JOIN ev e ON e.op = 0 AND e.id = h.change_id
 		WHERE h.scope = 'all' AND h.begins = 1 AND e.machine = 1), ''),
-	CAST(coalesce((SELECT value FROM meta WHERE name = '` + MetaBackup + `'), '0') AS {int})`
+	CAST(coalesce((SELECT value FROM meta WHERE name = '` + MetaBackup + `'), '0') AS {int}),
+	` + ofLook + `created_at` + ending + `0), ` + ofLook + `until` + ending + `0), ` + ofLook + `{text kinds}` + ending + `'[]')`
+
+const ofLook, ending = `coalesce((SELECT `, ` FROM hold WHERE scope = '` + string(ledger.ScopeLook) + `'), `

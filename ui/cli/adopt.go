@@ -15,6 +15,7 @@ import (
 	"indoubt/policy"
 	"indoubt/reconcile"
 	"indoubt/ui/cli/base"
+	"indoubt/ui/cli/rules"
 	"indoubt/ui/safe"
 	"indoubt/ui/ticket"
 )
@@ -124,7 +125,7 @@ func (c adoptCommand) run(ctx context.Context, flags adoptFlags) error {
 func (c adoptCommand) adopt(ctx context.Context, flags adoptFlags, reason string) (info ledger.Info, wanted string, err error) {
 	var first *policy.Policy
 	if flags.policy { // refused before anything is changed
-		if first, err = policyCommand(c).good(ctx); err != nil {
+		if first, err = rules.Good(ctx, c.App); err != nil {
 			return info, "", err
 		}
 	}
@@ -147,7 +148,7 @@ func (c adoptCommand) adopt(ctx context.Context, flags adoptFlags, reason string
 	case err != nil:
 		return info, "", err
 	case first != nil && (last.Lapsed || last.Digest != first.Digest()):
-		if err := policyCommand(c).force(ctx, s, last, first, reason); err != nil {
+		if err := rules.Force(ctx, c.App, s, last, first, reason); err != nil {
 			c.ErrOut.Println("adopted " + base.Short(c.LedgerName()) + ", without its policy")
 			return info, "", err
 		}

@@ -187,7 +187,7 @@ func recordingRules(inForce func() (*policy.Policy, int64)) record.Rules {
 			Match: policy.Patterns(k.Match), Covers: policy.Covers,
 			TokenArgument: k.Token.Argument, TokenInto: k.Token.Into, TokenAppend: k.Token.Append,
 			Redact: k.Redact, Access: k.Effect.Access(), Input: k.Input, Repeat: k.Repeat, Safe: k.Effect.Safe(), Supersedes: k.Effect.Replaces(),
-			WhenLost:  whenLost(k),
+			WhenLost:  base.WhenLost(k),
 			KeyHeader: k.KeyHeader, Retry: outcome.Retry{Max: k.Retry.Max, BackoffMin: k.Retry.BackoffMin, BackoffMax: k.Retry.BackoffMax},
 			Title: k.Title, Target: k.Target, Marks: k.Marks, Price: k.Price, RepeatUntil: k.RepeatUntil,
 			Judge: k.JudgeAnswer,

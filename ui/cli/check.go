@@ -54,7 +54,7 @@ func (c checkCommand) open(ctx context.Context) (ledger.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s, copied(ctx, s)
+	return s, base.Copied(ctx, s)
 }
 
 func (c checkCommand) now(ctx context.Context, s ledger.Store, args []string) error {
@@ -67,7 +67,7 @@ func (c checkCommand) now(ctx context.Context, s ledger.Store, args []string) er
 	run := &decisionRun{app: c.App, store: s, policy: p}
 	results := make([]resultJSON, 0, len(args))
 	for _, arg := range args {
-		rec, err := readRecord(ctx, c.App, s, arg)
+		rec, err := base.ReadRecord(ctx, c.App, s, arg)
 		if err != nil {
 			results = append(results, failedResult(arg, base.AsFailure(err)))
 			continue
@@ -102,7 +102,7 @@ func (c checkCommand) checkOne(ctx context.Context, engine *reconcile.Engine, ru
 		out.OK = false
 		out.failure = &base.Failure{Code: "in_doubt", Message: "still in doubt: " + found.Read.Reason, Hint: "see what can be done: indoubt show " + o.ID}
 		if at := found.Read.ProofAt; at.After(c.Clock()) && at.Before(ledger.Never) {
-			out.failure.Hint = "a check can tell from " + clockTime(at)
+			out.failure.Hint = "a check can tell from " + base.ClockTime(at)
 		}
 		out.Error = out.failure.JSON()
 	}

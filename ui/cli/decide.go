@@ -51,7 +51,7 @@ func targets(args []string) ([]target, error) {
 	out := make([]target, 0, len(args))
 	seen := map[string]bool{}
 	for _, arg := range args {
-		id, version, given := cutVersion(strings.TrimSpace(arg))
+		id, version, given := base.CutVersion(strings.TrimSpace(arg))
 		t := target{arg: arg, id: id, version: version}
 		if id == "" {
 			return nil, base.Usage(fmt.Sprintf("%q is not an ID or ID@VERSION", arg), "`indoubt list` prints ID@VERSION")
@@ -200,7 +200,7 @@ func deciding(ctx context.Context, a *base.App, verb string, flags *decideFlags,
 	if err != nil {
 		return nil, err
 	}
-	if err := copied(ctx, s); err != nil {
+	if err := base.Copied(ctx, s); err != nil {
 		return nil, err
 	}
 	if sends && !flags.dryRun { // never under a policy that cannot be read
@@ -209,18 +209,6 @@ func deciding(ctx context.Context, a *base.App, verb string, flags *decideFlags,
 		}
 	}
 	return &decisionRun{app: a, store: s, policy: a.PolicyToLookBy(), verb: verb, flags: flags, actor: a.Actor()}, nil
-}
-
-// copied refuses to rehearse what the ledger would refuse to do.
-func copied(ctx context.Context, s ledger.Describer) error {
-	info, err := s.Info(ctx)
-	if err != nil {
-		return err
-	}
-	if info.Copied != "" {
-		return fmt.Errorf("%w (%s)", ledger.ErrCopied, info.Copied)
-	}
-	return nil
 }
 
 // needs is what a verb asks of the one who decides.
@@ -239,7 +227,7 @@ func (r *decisionRun) look(ctx context.Context, all []target, results []resultJS
 	found := make([]*ledger.Record, len(all))
 	taken := map[string]bool{}
 	for i, t := range all {
-		rec, err := readRecord(ctx, r.app, r.store, t.id)
+		rec, err := base.ReadRecord(ctx, r.app, r.store, t.id)
 		if err == nil && taken[rec.Operation.ID] {
 			err = base.Usage(t.arg+" is an operation that was named before", "")
 		}

@@ -77,7 +77,7 @@ func (x *examination) ledger(ctx context.Context, s ledger.Store) {
 		x.broken("ledger", err)
 		return
 	}
-	x.ok("ledger", "%s, schema %d, made %s", base.Short(x.a.LedgerName()), info.Schema, clockTime(info.CreatedAt))
+	x.ok("ledger", "%s, schema %d, made %s", base.Short(x.a.LedgerName()), info.Schema, base.ClockTime(info.CreatedAt))
 	at, err := x.a.Place()
 	if err != nil {
 		x.broken("ledger", err)
@@ -152,7 +152,7 @@ func (x *examination) lastWrites(ctx context.Context, s ledger.Store) {
 	x.say("last write", level, ticket.Ago(now.Sub(info.LastWrite))+by, do)
 	if l := info.Look; l != nil {
 		said := lookedFor(l, x.a.PolicyToLookBy())
-		x.say("look first", ledger.LevelWarn, "it was adopted at "+clockTime(l.Adopted)+": "+said[0], said[1])
+		x.say("look first", ledger.LevelWarn, "it was adopted at "+base.ClockTime(l.Adopted)+": "+said[0], said[1])
 	}
 	if holds, err := s.Holds(ctx, now); err == nil {
 		for _, h := range holds {

@@ -38,7 +38,7 @@ One for each ledger is enough; a second one does no harm.`,
 
 // follow runs the engine without a console. It ends with ctx, after writes in flight.
 func (c engineCommand) follow(ctx context.Context, s ledger.Store, metrics string) error {
-	say := func(line string) { c.ErrOut.Println(clockTime(c.Clock()) + "  " + line) }
+	say := func(line string) { c.ErrOut.Println(base.ClockTime(c.Clock()) + "  " + line) }
 	live := c.WatchPolicy(ctx, say)
 	engine := c.Engine(s, live.InForce, true, say)
 	served := make(chan struct{})

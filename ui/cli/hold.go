@@ -157,7 +157,7 @@ func (c holdCommand) hold(ctx context.Context, scope ledger.HoldScope, flags *de
 	run.carry(ctx)
 	line := "holding " + string(scope)
 	if !ends.IsZero() {
-		line += " until " + clockTime(ends)
+		line += " until " + base.ClockTime(ends)
 	}
 	if !h.Begins {
 		return c.Done(effect, holdJSON(h), func(w *safe.Writer) { w.Println(line + ": nothing is repeated, and no retry is allowed") })
@@ -170,7 +170,7 @@ func (c holdCommand) hold(ctx context.Context, scope ledger.HoldScope, flags *de
 	data := holdJSON(h)
 	data["newest"] = map[string]any{"seq": newest.Seq, "change": newest.ID, "at": base.Moment(newest.At)}
 	return c.Done(effect, data, func(w *safe.Writer) {
-		w.Printf("nothing is in flight. The newest event is %d, change %s, at %s\n", newest.Seq, newest.ID, clockTime(newest.At))
+		w.Printf("nothing is in flight. The newest event is %d, change %s, at %s\n", newest.Seq, newest.ID, base.ClockTime(newest.At))
 	})
 }
 

@@ -161,7 +161,7 @@ func liveRecorder(ctx context.Context, a *base.App, source ledger.Source, role s
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := copied(ctx, store); err != nil {
+	if err := base.Copied(ctx, store); err != nil {
 		return nil, nil, err
 	}
 	live := a.WatchPolicy(ctx, said)

@@ -12,6 +12,7 @@ import (
 	"indoubt/policy"
 	"indoubt/reconcile"
 	"indoubt/ui/cli/base"
+	"indoubt/ui/cli/rules"
 	"indoubt/ui/safe"
 )
 
@@ -112,7 +113,7 @@ func (c initCommand) init(ctx context.Context, flags initFlags) error {
 	}
 	var first *policy.Policy
 	if flags.policy { // refused before anything is made
-		if first, err = policyCommand(c).good(ctx); err != nil {
+		if first, err = rules.Good(ctx, c.App); err != nil {
 			return err
 		}
 	}
@@ -132,7 +133,7 @@ func (c initCommand) init(ctx context.Context, flags initFlags) error {
 		}
 	}
 	if first != nil {
-		if err := policyCommand(c).force(ctx, s, ledger.PolicyText{}, first, "with the ledger"); err != nil {
+		if err := rules.Force(ctx, c.App, s, ledger.PolicyText{}, first, "with the ledger"); err != nil {
 			return err
 		}
 	}

@@ -79,7 +79,7 @@ func (c logCommand) log(ctx context.Context, o logOptions, all everything) error
 		return err
 	}
 	if o.id != "" {
-		rec, err := readRecord(ctx, c.App, s, o.id)
+		rec, err := base.ReadRecord(ctx, c.App, s, o.id)
 		if err != nil {
 			return err
 		}
@@ -259,7 +259,7 @@ func printEvents(w *safe.Writer, events []ledger.Event, names map[string]safe.Te
 // eventLine is one event on one line, with the title of its operation at the end.
 func eventLine(e ledger.Event, title safe.Text) safe.Text {
 	id := base.Prefix(cmp.Or(e.OperationID, e.Outage, "ledger"), 13)
-	line := safe.Say("%s  %-13s  %-7s", clockTime(e.At), id, e.Verb)
+	line := safe.Say("%s  %-13s  %-7s", base.ClockTime(e.At), id, e.Verb)
 	switch {
 	case e.From != e.To && e.From != "" && e.To != "":
 		line = safe.Say("%s  %s → %s", line, e.From, e.To)
@@ -267,7 +267,7 @@ func eventLine(e ledger.Event, title safe.Text) safe.Text {
 		line = safe.Say("%s  %s", line, e.To)
 	}
 	line = safe.Say("%s  %s", line, ticket.Who(e.Actor.Name))
-	line = safe.Say("%s%s", line, ticket.Colon(ticket.Why(e, clockTime)))
+	line = safe.Say("%s%s", line, ticket.Colon(ticket.Why(e, base.ClockTime)))
 	if title != (safe.Text{}) {
 		line = safe.Say("%s · %s", line, title)
 	}

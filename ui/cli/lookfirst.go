@@ -50,17 +50,6 @@ func (c holdCommand) lookedFor(ctx context.Context, run *decisionRun, data map[s
 	return lookedFor(info.Look, run.policy), nil
 }
 
-// whenLost is what the policy says of a request of a kind that the ledger may have lost.
-func whenLost(k *policy.Kind) ledger.WhenLost {
-	switch {
-	case k.Effect.Safe() || k.Effect.Access() == "read":
-		return ledger.NoHarm
-	case k.Read != nil && k.Read.Proves():
-		return ledger.CheckLooks
-	}
-	return ledger.PersonLooks
-}
-
 func lookJSON(l *ledger.Look) map[string]any {
 	return map[string]any{"adopted_at": base.Moment(l.Adopted), "until": base.Moment(l.Until), "released": base.List(l.Kinds)}
 }
@@ -69,7 +58,7 @@ func lookJSON(l *ledger.Look) map[string]any {
 func lookedFor(l *ledger.Look, p *policy.Policy) []string {
 	var looked, held []string
 	for _, name := range p.Kinds() {
-		switch when := whenLost(p.Kind(name)); {
+		switch when := base.WhenLost(p.Kind(name)); {
 		case when == ledger.NoHarm || slices.Contains(l.Kinds, name):
 		case when == ledger.CheckLooks:
 			looked = append(looked, name)
@@ -79,7 +68,7 @@ func lookedFor(l *ledger.Look, p *policy.Policy) []string {
 	}
 	until := "for now, "
 	if !l.Until.IsZero() {
-		until = "until " + clockTime(l.Until) + " "
+		until = "until " + base.ClockTime(l.Until) + " "
 	}
 	unlooked := strings.Join(append(held, "what the policy does not name"), ", ")
 	which := cmp.Or(strings.Join(looked, ", "), "no kind of the policy")

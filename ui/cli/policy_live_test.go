@@ -12,6 +12,7 @@ import (
 	"indoubt/ledger/need"
 	"indoubt/ledger/record"
 	"indoubt/ui/cli/base"
+	"indoubt/ui/cli/rules"
 )
 
 // rules is the policy of a program that runs on, whose file can be edited.
@@ -160,7 +161,7 @@ func applySaysWhatAnEditOfKeysLeavesBehind(t *testing.T) {
 		need.That(t, want != "" && strings.Contains(out, "\n"+want) && strings.Count(out, "in flight or in doubt") == 1 || want == "" && !strings.Contains(out, "in flight"), "want %s:\n%s", want, out)
 	}
 	b.file("policy.yaml", strings.Replace(benchPolicy, "  legacy.charge:\n", "  older.charge:\n", 1))
-	var said appliedJSON
+	var said rules.AppliedJSON
 	need.OK(t, json.Unmarshal(b.json(0, "policy", "apply", "--reason", "renamed").Data, &said))
 	need.That(t, len(said.Left) == 1 && said.Left[0].Kind == "legacy.charge" && said.Left[0].Open == 1 && said.Left[0].Finished == 1, "%+v", said.Left)
 }

@@ -229,10 +229,10 @@ func writePlan(w *safe.Writer, t ticket.Ticket, p reconcile.Plan) {
 	if ticket.Enough(p.Basis) || p.Basis == "" {
 		head = "Retry"
 	}
-	w.Printf("%s  %s  %s@%d  as seen at %s\n", head, t.Title(), o.ID, o.Version, clockTime(p.Record.Now))
+	w.Printf("%s  %s  %s@%d  as seen at %s\n", head, t.Title(), o.ID, o.Version, base.ClockTime(p.Record.Now))
 	facts := t.Ground(p, "", len(p.Record.Related))
 	if ticket.Enough(p.Basis) && !p.LapsesAt.IsZero() && p.LapsesAt.Before(ledger.Never) {
-		facts = append(facts, ticket.Tell("UNTIL", "%s", clockTime(p.LapsesAt)))
+		facts = append(facts, ticket.Tell("UNTIL", "%s", base.ClockTime(p.LapsesAt)))
 	}
 	facts = append(facts, ticket.Tell("EVIDENCE", "%s", evidenceAge(p.Record)))
 	for _, f := range append(facts, t.Sending(p)...) {

@@ -13,6 +13,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ui/cli/base"
+	"indoubt/ui/cli/rules"
 )
 
 const rootLong = `indoubt keeps every write of your pipelines in a ledger with three outcomes
@@ -43,7 +44,7 @@ var commands = []verb{
 	{"demo", newDemoCommand},
 	{"init", newInitCommand}, {"engine", newEngineCommand}, {"adopt", newAdoptCommand},
 	{"backup", newBackupCommand}, {"copy", newCopyCommand}, {"prune", newPruneCommand},
-	{"doctor", newDoctorCommand}, {"policy", newPolicyCommand}, {"completion", newCompletionCommand},
+	{"doctor", newDoctorCommand}, {"policy", rules.NewCommand}, {"completion", newCompletionCommand},
 }
 
 // newRootCommand builds what a command line needs of the tree: the command that it

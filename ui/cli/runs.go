@@ -125,7 +125,7 @@ func (c runsCommand) list(ctx context.Context, open bool, limit int) error {
 			w.Println("no run is open; --all lists those that are finished")
 		}
 		for _, r := range runs {
-			w.Printf("%s  %s  %s  %s of %s by %s  %s\n", r.ID, clockTime(r.CreatedAt), c.state(r), r.Verb, ledger.Count(r.Size), ticket.Who(r.Actor.Name), act.Account{Record: r}.Tally())
+			w.Printf("%s  %s  %s  %s of %s by %s  %s\n", r.ID, base.ClockTime(r.CreatedAt), c.state(r), r.Verb, ledger.Count(r.Size), ticket.Who(r.Actor.Name), act.Account{Record: r}.Tally())
 		}
 	})
 }
@@ -169,7 +169,7 @@ func (c runsCommand) tell(ctx context.Context, s ledger.Store, run ledger.Decisi
 	a, err := act.Read(ctx, s, run.ID)
 	run = a.Record
 	return c.json(run, a.Items), func(w *safe.Writer) {
-		w.Printf("%s of %s by %s, %s: %s\n", run.Verb, ledger.Count(run.Size), ticket.Who(run.Actor.Name), clockTime(run.CreatedAt), c.state(run))
+		w.Printf("%s of %s by %s, %s: %s\n", run.Verb, ledger.Count(run.Size), ticket.Who(run.Actor.Name), base.ClockTime(run.CreatedAt), c.state(run))
 		w.Println(a.Sum(c.Clock()))
 		for _, it := range a.Exceptions() {
 			w.Printf("  %s  %s\n", it.OperationID, act.Line(run.Verb, it).Text)
@@ -206,7 +206,7 @@ func (c runsCommand) resume(ctx context.Context, id string) error {
 	if _, err := c.Policy(); err != nil { // never send under a policy that cannot be read
 		return err
 	}
-	if err := copied(ctx, s); err != nil {
+	if err := base.Copied(ctx, s); err != nil {
 		return err
 	}
 	p := c.PolicyToLookBy()

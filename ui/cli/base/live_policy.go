@@ -286,3 +286,14 @@ func Exists(path string) bool {
 	_, err := os.Stat(path)
 	return !errors.Is(err, os.ErrNotExist)
 }
+
+// WhenLost is what the policy says of a request of a kind that the ledger may have lost.
+func WhenLost(k *policy.Kind) ledger.WhenLost {
+	switch {
+	case k.Effect.Safe() || k.Effect.Access() == "read":
+		return ledger.NoHarm
+	case k.Read != nil && k.Read.Proves():
+		return ledger.CheckLooks
+	}
+	return ledger.PersonLooks
+}

@@ -2,6 +2,7 @@ package base
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -127,4 +128,16 @@ func Short(path string) string {
 		return filepath.Join("~", rel)
 	}
 	return path
+}
+
+// Copied refuses to rehearse what the ledger would refuse to do.
+func Copied(ctx context.Context, s ledger.Describer) error {
+	info, err := s.Info(ctx)
+	if err != nil {
+		return err
+	}
+	if info.Copied != "" {
+		return fmt.Errorf("%w (%s)", ledger.ErrCopied, info.Copied)
+	}
+	return nil
 }

@@ -2,8 +2,10 @@ package base
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -208,4 +210,46 @@ func LeavesOut(f ledger.Filter) (notes []string) {
 				"for no policy here says where their kinds are sent: --policy"}[field])
 	}
 	return notes
+}
+
+// ReadRecord finds one operation by its id, as its writer wrote it, or the beginning of
+// that. A copied ID@VERSION names the operation too.
+func ReadRecord(ctx context.Context, a *App, s ledger.Reader, id string) (ledger.Record, error) {
+	id = strings.TrimSpace(id)
+	if id == "" {
+		return ledger.Record{}, Usage("an id is empty", "`indoubt list` prints ids")
+	}
+	rec, err := s.Read(ctx, ledger.Locator{ID: id})
+	if before, _, versioned := CutVersion(id); errors.Is(err, ledger.ErrNotFound) && versioned && before != "" {
+		rec, err = s.Read(ctx, ledger.Locator{ID: before})
+	}
+	switch {
+	case !errors.Is(err, ledger.ErrNotFound):
+		return rec, err
+	case len(id) < 4:
+		return rec, Usage(fmt.Sprintf("%q is too short for the beginning of an id", id), "write at least 4 characters of it")
+	}
+	return rec, &Failure{Code: "not_found", Message: fmt.Sprintf("there is no operation %q", id),
+		Hint: "see `indoubt list`, or check --ledger / INDOUBT_LEDGER", Cause: err}
+}
+
+// CutVersion takes ID@VERSION apart. An id may have an @ of its own.
+func CutVersion(arg string) (id string, version int64, given bool) {
+	if i := strings.LastIndexByte(arg, '@'); i >= 0 {
+		if n, err := strconv.ParseInt(arg[i+1:], 10, 64); err == nil {
+			return arg[:i], n, true
+		}
+	}
+	return arg, 0, false
+}
+
+// ClockTime is a time in the reader's zone.
+func ClockTime(t time.Time) string {
+	switch {
+	case t.IsZero():
+		return "–"
+	case !t.Before(ledger.Never):
+		return "for ever"
+	}
+	return t.Local().Format("2006-01-02 15:04:05 MST")
 }

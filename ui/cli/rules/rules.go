@@ -1,4 +1,10 @@
-package cli
+// Package rules is `indoubt policy`: to check, show, try, test and begin the policy file, and
+// to put it in force. One file a verb; what is short stands in this one.
+//
+// It stands on ui/cli/base and on the policy. No package of commands may import it but those
+// that make or adopt a ledger under a policy, which ask Good and Force. A new verb
+// is a file here and a line in NewCommand. TestArrowsPointDown in ui/house holds this.
+package rules
 
 import (
 	"cmp"
@@ -14,7 +20,8 @@ import (
 	"indoubt/ui/ticket"
 )
 
-func newPolicyCommand(a *base.App) *cobra.Command {
+// NewCommand is `indoubt policy` with its verbs.
+func NewCommand(a *base.App) *cobra.Command {
 	cmd := base.Grouped(&cobra.Command{
 		Use: "policy", GroupID: base.GroupCare,
 		Short: "Check, show, try, test and begin the policy file, and put it in force",
@@ -43,7 +50,8 @@ func newPolicyCheckCommand(a *base.App) *cobra.Command {
 				return &f
 			}
 			warnings := p.Warnings()
-			data := map[string]any{"path": base.Text(p.Path()), "digest": p.Digest(), "currency": p.Currency(), "kinds": base.List(p.Kinds()),
+			data := map[string]any{"path": base.Text(p.Path()), "digest": p.Digest(),
+				"currency": p.Currency(), "kinds": base.List(p.Kinds()),
 				"downstreams": base.List(p.Downstreams()), "warnings": base.List(warnings)}
 			return a.Done(base.EffectNoop, data, func(w *safe.Writer) {
 				if p.Empty() {
@@ -91,9 +99,11 @@ func kindNamed(a *base.App, p *policy.Policy, name string) (*policy.Kind, error)
 	path, _ := a.PolicyFile()
 	switch {
 	case p.Empty():
-		return nil, &base.Failure{Code: "not_found", Message: "there is no policy at " + base.Short(path), Hint: "indoubt policy init, or name it with --policy"}
+		return nil, &base.Failure{Code: "not_found", Message: "there is no policy at " + base.Short(path),
+			Hint: "indoubt policy init, or name it with --policy"}
 	case !k.Known:
-		return nil, &base.Failure{Code: "not_found", Message: fmt.Sprintf("%s has no kind %q", base.Short(p.Path()), name), Hint: "there are: " + strings.Join(p.Kinds(), ", ")}
+		return nil, &base.Failure{Code: "not_found", Message: fmt.Sprintf("%s has no kind %q", base.Short(p.Path()), name),
+			Hint: "there are: " + strings.Join(p.Kinds(), ", ")}
 	}
 	return k, nil
 }
@@ -101,7 +111,8 @@ func kindNamed(a *base.App, p *policy.Policy, name string) (*policy.Kind, error)
 func kindJSON(p *policy.Policy, k *policy.Kind) map[string]any {
 	out := map[string]any{
 		"name": k.Name, "pattern": base.Text(k.Pattern), "known": k.Known, "line": k.Line, "effect": base.Text(string(k.Effect)),
-		"read": k.Read != nil, "resend": cmp.Or(k.Resend, "pipeline"), "retry_max": k.Retry.Max, "downstream": nil, "explained": p.Explain(k.Name),
+		"read": k.Read != nil, "resend": cmp.Or(k.Resend, "pipeline"), "retry_max": k.Retry.Max, "downstream": nil,
+		"explained": p.Explain(k.Name),
 	}
 	if k.Downstream != nil {
 		out["downstream"] = k.Downstream.Name

@@ -1,4 +1,4 @@
-package cli
+package rules
 
 import (
 	"cmp"
@@ -77,14 +77,16 @@ func (c tryCommand) try(ctx context.Context, p *policy.Policy, kind *policy.Kind
 		return err
 	}
 	if kind.Read == nil {
-		return &base.Failure{Code: "no_check", Message: fmt.Sprintf("%s has no check", kind.Name), Hint: "write read: for it, and `indoubt policy check`"}
+		return &base.Failure{Code: "no_check", Message: fmt.Sprintf("%s has no check", kind.Name),
+			Hint: "write read: for it, and `indoubt policy check`"}
 	}
 	rec, err := c.record(ctx, kind, of)
 	if err != nil {
 		return err
 	}
 	if its := rec.Operation.Kind; p.Kind(its).Pattern != kind.Pattern {
-		return base.Usage(fmt.Sprintf("%s is a %s, not a %s", rec.Operation.ID, its, kind.Name), "indoubt policy try "+its+" --op "+rec.Operation.ID)
+		return base.Usage(fmt.Sprintf("%s is a %s, not a %s", rec.Operation.ID, its, kind.Name),
+			"indoubt policy try "+its+" --op "+rec.Operation.ID)
 	}
 	now := c.Clock()
 	if of.op == "" { // nothing was sent, so no clock runs: all of them have run
@@ -125,7 +127,7 @@ func (c tryCommand) record(ctx context.Context, kind *policy.Kind, of trialOf) (
 		if err != nil {
 			return ledger.Record{}, err
 		}
-		return readRecord(ctx, c.App, s, of.op)
+		return base.ReadRecord(ctx, c.App, s, of.op)
 	}
 	input := []byte(of.input)
 	if !json.Valid(input) {

@@ -1,4 +1,4 @@
-package cli
+package rules
 
 import (
 	"cmp"
@@ -50,7 +50,8 @@ what every expression gave. Exit 1 when one fails.`,
 			data := map[string]any{"cases": cases, "failed": failed}
 			write := func(w *safe.Writer) { writeCases(w, cases, failed) }
 			if failed > 0 {
-				return &base.Failure{Code: "bad_policy", Message: fmt.Sprintf("%d of %d cases failed", failed, len(cases)), Data: data, Text: write}
+				return &base.Failure{Code: "bad_policy", Data: data, Text: write,
+					Message: fmt.Sprintf("%d of %d cases failed", failed, len(cases))}
 			}
 			return a.Done("", data, write)
 		},

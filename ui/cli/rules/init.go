@@ -1,4 +1,4 @@
-package cli
+package rules
 
 import (
 	"bytes"
@@ -25,7 +25,8 @@ func newPolicyInitCommand(a *base.App) *cobra.Command {
 		Long: `Write a policy to begin with: an example, explained line by line, or the recipes
 that are named, for an MCP server also by its package. Each recipe brings cases that ` + "`indoubt policy test`" + ` runs. A file
 that exists is left as it is.`,
-		Example: "  indoubt policy init\n  indoubt policy init --list\n  indoubt policy init stripe github ./policy.yaml\n  indoubt policy init @modelcontextprotocol/server-github",
+		Example: "  indoubt policy init\n  indoubt policy init --list\n  indoubt policy init stripe github ./policy.yaml\n" +
+			"  indoubt policy init @modelcontextprotocol/server-github",
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return recipes.Names(), cobra.ShellCompDirectiveDefault
 		},
@@ -47,7 +48,8 @@ that exists is left as it is.`,
 					return a.Done(base.EffectNoop, data, func(w *safe.Writer) { w.Println(base.Short(path) + " is there already") })
 				}
 				return &base.Failure{Code: "exists", Message: base.Short(path) + " exists and is another policy",
-					Hint: "name another file, and take over from it what is missing here: indoubt policy init " + strings.Join(append(slices.Clone(names), "./new.yaml"), " ")}
+					Hint: "name another file, and take over from it what is missing here: indoubt policy init " +
+						strings.Join(append(slices.Clone(names), "./new.yaml"), " ")}
 			}
 			if dryRun {
 				return a.Done(base.EffectWouldCreate, data, func(w *safe.Writer) { w.Println("would write " + base.Short(path)) })

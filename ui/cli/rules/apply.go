@@ -1,4 +1,4 @@
-package cli
+package rules
 
 import (
 	"context"
@@ -36,7 +36,7 @@ and sends nothing: roll the file out first, work goes on by the one in force.`,
 			if strings.TrimSpace(reason) == "" && !dryRun {
 				return base.Usage("--reason is missing", "say what this policy mends: it stands in the history")
 			}
-			return policyCommand{a}.apply(cmd.Context(), strings.TrimSpace(reason), dryRun)
+			return apply(cmd.Context(), a, strings.TrimSpace(reason), dryRun)
 		},
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for the history")
@@ -44,9 +44,8 @@ and sends nothing: roll the file out first, work goes on by the one in force.`,
 	return cmd
 }
 
-type policyCommand struct{ *base.App }
-
-type appliedJSON struct {
+// AppliedJSON is what came in force, and what the policy before it has left open.
+type AppliedJSON struct {
 	Number int64  `json:"number"`
 	Digest string `json:"digest"`
 	Path   string `json:"path"`
@@ -91,46 +90,46 @@ func leftBehind(ctx context.Context, s ledger.Store, was, is *policy.Policy, now
 	return slices.DeleteFunc(all, func(l left) bool { return l.Means == "" || l.Open+l.Finished == 0 }), err
 }
 
-func (c policyCommand) apply(ctx context.Context, reason string, dryRun bool) error {
+func apply(ctx context.Context, a *base.App, reason string, dryRun bool) error {
 	if !dryRun {
-		if err := c.MayChange("apply a policy"); err != nil {
+		if err := a.MayChange("apply a policy"); err != nil {
 			return err
 		}
 	}
-	p, err := c.good(ctx)
+	p, err := Good(ctx, a)
 	if err != nil {
 		return err
 	}
-	s, err := c.LedgerFor(ctx, base.ToChange.Unless(dryRun))
+	s, err := a.LedgerFor(ctx, base.ToChange.Unless(dryRun))
 	if err != nil {
 		return err
 	}
-	if err := copied(ctx, s); err != nil && !dryRun {
+	if err := base.Copied(ctx, s); err != nil && !dryRun {
 		return err
 	}
 	last, err := s.Policy(ctx, ledger.PolicyText{})
 	if err != nil {
 		return err
 	}
-	data := appliedJSON{last.Number, last.Digest, p.Path(), difference(last, p), []left{}}
+	data := AppliedJSON{last.Number, last.Digest, p.Path(), difference(last, p), []left{}}
 	if last.Digest == p.Digest() && !last.Lapsed {
-		return c.Done(base.EffectNoop, data, func(w *safe.Writer) { w.Printf("in force already as number %d\n", last.Number) })
+		return a.Done(base.EffectNoop, data, func(w *safe.Writer) { w.Printf("in force already as number %d\n", last.Number) })
 	}
 	was, err := policy.Parse("the one in force", []byte(last.Text))
 	if err == nil && last.Number > 0 { // one that this program cannot read is replaced
-		if data.Left, err = leftBehind(ctx, s, was, p, c.Clock()); err != nil {
+		if data.Left, err = leftBehind(ctx, s, was, p, a.Clock()); err != nil {
 			return err
 		}
 	}
 	effect, said := base.EffectWouldUpdate, "would be"
 	if !dryRun {
-		if err := c.force(ctx, s, last, p, reason); err != nil {
+		if err := Force(ctx, a, s, last, p, reason); err != nil {
 			return err
 		}
 		effect, said = base.EffectUpdated, "is"
 	}
 	data.Number, data.Digest = last.Number+1, p.Digest()
-	return c.Done(effect, data, func(w *safe.Writer) {
+	return a.Done(effect, data, func(w *safe.Writer) {
 		w.Lines(strings.TrimRight(data.Diff, "\n"))
 		for _, l := range data.Left {
 			finished := ""
@@ -143,15 +142,15 @@ func (c policyCommand) apply(ctx context.Context, reason string, dryRun bool) er
 	})
 }
 
-// force puts a policy in force after another one.
-func (c policyCommand) force(ctx context.Context, s ledger.Store, last ledger.PolicyText, p *policy.Policy, reason string) error {
+// Force puts a policy in force after another one.
+func Force(ctx context.Context, a *base.App, s ledger.Store, last ledger.PolicyText, p *policy.Policy, reason string) error {
 	info, err := s.Info(ctx)
 	if err != nil {
 		return err
 	}
 	if was, unread := policy.Parse("the one in force", []byte(last.Text)); info.Look != nil && unread == nil {
 		names := p.Renamed(was, func(k *policy.Kind) bool {
-			return whenLost(k) == ledger.NoHarm || slices.Contains(info.Look.Kinds, k.Name)
+			return base.WhenLost(k) == ledger.NoHarm || slices.Contains(info.Look.Kinds, k.Name)
 		})
 		if len(names) > 0 {
 			return &ledger.RefusedError{Verb: "apply", Hint: "apply the last one (indoubt policy show), and this one when that is over: " +
@@ -161,16 +160,16 @@ func (c policyCommand) force(ctx context.Context, s ledger.Store, last ledger.Po
 		}
 	}
 	return s.ApplyPolicy(ctx, ledger.PolicyText{Number: last.Number + 1, Digest: p.Digest(), Text: p.Text(),
-		Actor: c.Actor(), Reason: reason, ChangeID: ledger.NewID()})
+		Actor: a.Actor(), Reason: reason, ChangeID: ledger.NewID()})
 }
 
-// good is the policy file, if it may be put in force: it can be read, holds no secret,
+// Good is the policy file, if it may be put in force: it can be read, holds no secret,
 // and its cases run.
-func (c policyCommand) good(ctx context.Context) (*policy.Policy, error) {
-	if _, err := c.Policy(); err != nil {
+func Good(ctx context.Context, a *base.App) (*policy.Policy, error) {
+	if _, err := a.Policy(); err != nil {
 		return nil, err
 	}
-	path, _ := c.PolicyFile()
+	path, _ := a.PolicyFile()
 	p, err := policy.Load(path)
 	if err != nil {
 		return nil, err
