@@ -368,7 +368,7 @@ func notToSend(res ledger.BeginResult, data any, by *policy.Policy) *base.Failur
 		f.Message = fmt.Sprintf("committed at %s; nothing is to be sent", o.SettledAt.UTC().Format(time.RFC3339))
 		out, whole := outcome.Kept(o)
 		if o.Moved != "" {
-			f.Message += ", and its history was moved to a file: " + moved(o)
+			f.Message += ", and its history was moved to a file: " + base.Moved(o)
 		} else if !whole {
 			f.Message += ", and its result was not kept whole"
 		}

@@ -162,11 +162,3 @@ func until(s string, now time.Time) (time.Time, error) {
 	}
 	return at, nil
 }
-
-// past is the time that --since or --until names.
-func past(flag, s string, now time.Time) (time.Time, error) {
-	if w, err := ledger.ParseWhen(s, time.Local); err == nil && w.Past(now).Before(now) {
-		return w.Past(now), nil
-	}
-	return time.Time{}, base.Usage(fmt.Sprintf("--%s %q is not a time that has passed", flag, s), "write "+ledger.WhenHelp)
-}

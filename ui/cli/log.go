@@ -70,7 +70,7 @@ func (c logCommand) log(ctx context.Context, o logOptions, all everything) error
 	}
 	if o.since != "" {
 		var err error
-		if o.from, err = past("since", o.since, c.Clock()); err != nil {
+		if o.from, err = base.Past("since", o.since, c.Clock()); err != nil {
 			return err
 		}
 	}

@@ -1,15 +1,12 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"indoubt/ledger"
-	"indoubt/policy"
 	"indoubt/ui/act"
 	"indoubt/ui/cli/base"
 )
@@ -47,31 +44,9 @@ func (c holdCommand) lookedFor(ctx context.Context, run *decisionRun, data map[s
 		return nil, err
 	}
 	data["look_first"] = lookJSON(info.Look)
-	return lookedFor(info.Look, run.policy), nil
+	return base.LookedFor(info.Look, run.policy), nil
 }
 
 func lookJSON(l *ledger.Look) map[string]any {
 	return map[string]any{"adopted_at": base.Moment(l.Adopted), "until": base.Moment(l.Until), "released": base.List(l.Kinds)}
-}
-
-// lookedFor says what begins wait for since an adoption, and which kinds stay held.
-func lookedFor(l *ledger.Look, p *policy.Policy) []string {
-	var looked, held []string
-	for _, name := range p.Kinds() {
-		switch when := base.WhenLost(p.Kind(name)); {
-		case when == ledger.NoHarm || slices.Contains(l.Kinds, name):
-		case when == ledger.CheckLooks:
-			looked = append(looked, name)
-		default:
-			held = append(held, name)
-		}
-	}
-	until := "for now, "
-	if !l.Until.IsZero() {
-		until = "until " + base.ClockTime(l.Until) + " "
-	}
-	unlooked := strings.Join(append(held, "what the policy does not name"), ", ")
-	which := cmp.Or(strings.Join(looked, ", "), "no kind of the policy")
-	return []string{until + "begins whose key is unknown are looked for first: " + which,
-		"held until a person has looked, for no check can tell: " + unlooked + " (" + ledger.ReleaseUnlooked("KIND") + ")"}
 }

@@ -107,6 +107,11 @@ func (r *redaction) one(ctx context.Context, run *decisionRun, rec ledger.Record
 	return out, nil
 }
 
+// forgetter is a store that made files by pruning.
+type forgetter interface {
+	Forget(file string, ids []string) error
+}
+
 // forget takes the text out of the files that a prune made.
 func (r *redaction) forget() (err error) {
 	for _, file := range slices.Sorted(maps.Keys(r.moved)) {
@@ -114,7 +119,7 @@ func (r *redaction) forget() (err error) {
 			r.Warnf("the text is still in %s: give --in with its directory, and the newest version", file)
 			continue
 		}
-		err = errors.Join(err, r.Store.(pruner).Forget(filepath.Join(r.in, file), r.moved[file]))
+		err = errors.Join(err, r.Store.(forgetter).Forget(filepath.Join(r.in, file), r.moved[file]))
 	}
 	return err
 }

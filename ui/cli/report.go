@@ -49,7 +49,7 @@ const (
 )
 
 func (c logCommand) report(ctx context.Context, o logOptions) error {
-	from, err := past("since", o.since, c.Clock())
+	from, err := base.Past("since", o.since, c.Clock())
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ui/cli/base"
+	"indoubt/ui/cli/care"
 	"indoubt/ui/cli/rules"
 )
 
@@ -42,9 +43,9 @@ var commands = []verb{
 	{"undo", newDecision(ledger.VerbUndo)}, {"note", newDecision(ledger.VerbNote)}, {"hold", newHoldCommand}, {"release", newReleaseCommand},
 	{"run", newRunCommand}, {"begin", newBeginCommand}, {"settle", newSettleCommand}, {"import", newImportCommand}, {"mcp", newMCPCommand}, {"http", newHTTPCommand},
 	{"demo", newDemoCommand},
-	{"init", newInitCommand}, {"engine", newEngineCommand}, {"adopt", newAdoptCommand},
-	{"backup", newBackupCommand}, {"copy", newCopyCommand}, {"prune", newPruneCommand},
-	{"doctor", newDoctorCommand}, {"policy", rules.NewCommand}, {"completion", newCompletionCommand},
+	{"init", care.NewInit}, {"engine", newEngineCommand}, {"adopt", care.NewAdopt},
+	{"backup", care.NewBackup}, {"copy", care.NewCopy}, {"prune", care.NewPrune},
+	{"doctor", care.NewDoctor}, {"policy", rules.NewCommand}, {"completion", newCompletionCommand},
 }
 
 // newRootCommand builds what a command line needs of the tree: the command that it

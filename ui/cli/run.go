@@ -303,7 +303,7 @@ func replayed(res command.Result) string {
 	said := "nothing was run: it was committed at " + o.SettledAt.UTC().Format(time.RFC3339)
 	switch {
 	case o.Moved != "":
-		return said + ", and its output was moved to a file: " + moved(o)
+		return said + ", and its output was moved to a file: " + base.Moved(o)
 	case res.Part:
 		return said + ", and its output was not kept whole, so it is not printed; what was kept: indoubt show " + o.ID + " --json"
 	case len(res.Stored) > 0:

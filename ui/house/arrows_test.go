@@ -50,6 +50,7 @@ var arrows = map[string]string{
 	"ui/clients":               "ledger/redact",
 	"ui/cli":                   "ledger ledger/open ledger/digestkey ledger/hostclock ledger/outcome ledger/redact ledger/record… ledger/wire… policy… reconcile… ui…",
 	"ui/cli/base":              "ledger ledger/open ledger/digestkey ledger/record policy policy/file reconcile ui/safe ui/ticket",
+	"ui/cli/care":              "ledger ledger/open policy policy/transport reconcile ui/cli/base ui/cli/rules ui/safe ui/ticket",
 	"ui/cli/rules":             "ledger ledger/outcome ledger/redact policy policy/advice policy/recipes policy/transport policy/verdict reconcile reconcile/connect ui/cli/base ui/safe ui/ticket",
 	"":                         "ui/cli",
 }

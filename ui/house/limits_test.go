@@ -63,7 +63,7 @@ var long = map[string]int{
 	"ledger/wire/mcpwire":     3,
 	"reconcile":               9,
 	"reconcile/drill":         6,
-	"ui/cli":                  97,
+	"ui/cli":                  88,
 	"ui/clients":              1,
 	"ui/console":              41,
 	"ui/console/ask":          1,

@@ -297,3 +297,25 @@ func WhenLost(k *policy.Kind) ledger.WhenLost {
 	}
 	return ledger.PersonLooks
 }
+
+// LookedFor says what begins wait for since an adoption, and which kinds stay held.
+func LookedFor(l *ledger.Look, p *policy.Policy) []string {
+	var looked, held []string
+	for _, name := range p.Kinds() {
+		switch when := WhenLost(p.Kind(name)); {
+		case when == ledger.NoHarm || slices.Contains(l.Kinds, name):
+		case when == ledger.CheckLooks:
+			looked = append(looked, name)
+		default:
+			held = append(held, name)
+		}
+	}
+	until := "for now, "
+	if !l.Until.IsZero() {
+		until = "until " + ClockTime(l.Until) + " "
+	}
+	unlooked := strings.Join(append(held, "what the policy does not name"), ", ")
+	which := cmp.Or(strings.Join(looked, ", "), "no kind of the policy")
+	return []string{until + "begins whose key is unknown are looked for first: " + which,
+		"held until a person has looked, for no check can tell: " + unlooked + " (" + ledger.ReleaseUnlooked("KIND") + ")"}
+}

@@ -253,3 +253,11 @@ func ClockTime(t time.Time) string {
 	}
 	return t.Local().Format("2006-01-02 15:04:05 MST")
 }
+
+// Moved says what is left of an operation whose history was moved, and where the rest is.
+func Moved(o ledger.Operation) string {
+	if o.Receipt() != "" {
+		return "receipt " + o.Receipt() + ", the rest in " + o.Moved
+	}
+	return "it is in " + o.Moved
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -159,4 +160,12 @@ func Grouped(cmd *cobra.Command) *cobra.Command {
 		return &ExitOnly{ExitUsage}
 	}
 	return cmd
+}
+
+// Past is the time that --since or --until names.
+func Past(flag, s string, now time.Time) (time.Time, error) {
+	if w, err := ledger.ParseWhen(s, time.Local); err == nil && w.Past(now).Before(now) {
+		return w.Past(now), nil
+	}
+	return time.Time{}, Usage(fmt.Sprintf("--%s %q is not a time that has passed", flag, s), "write "+ledger.WhenHelp)
 }

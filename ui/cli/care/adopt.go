@@ -1,4 +1,4 @@
-package cli
+package care
 
 import (
 	"cmp"
@@ -28,7 +28,8 @@ type adoptFlags struct {
 
 type adoptCommand struct{ *base.App }
 
-func newAdoptCommand(a *base.App) *cobra.Command {
+// NewAdopt is `indoubt adopt`.
+func NewAdopt(a *base.App) *cobra.Command {
 	var flags adoptFlags
 	cmd := &cobra.Command{
 		Use: "adopt", GroupID: base.GroupCare,
@@ -93,7 +94,9 @@ func (c adoptCommand) run(ctx context.Context, flags adoptFlags) error {
 	case why == "" && flags.asyncStandby != "":
 		return base.Usage(name+" is at home, there is nothing to adopt", "say it of a ledger that goes on: indoubt init --"+asyncStandby)
 	case why == "":
-		return c.Done(base.EffectNoop, ledgerJSON(info), func(w *safe.Writer) { w.Println(name + " is at home, there is nothing to adopt") })
+		return c.Done(base.EffectNoop, ledgerJSON(info), func(w *safe.Writer) {
+			w.Println(name + " is at home, there is nothing to adopt")
+		})
 	case flags.dryRun:
 		return c.Done(base.EffectWouldUpdate, ledgerJSON(info), func(w *safe.Writer) {
 			w.Println("would adopt " + name + ": " + why + ". " + lost)

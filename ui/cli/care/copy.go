@@ -1,4 +1,4 @@
-package cli
+package care
 
 import (
 	"context"
@@ -16,7 +16,8 @@ import (
 
 type copyCommand struct{ *base.App }
 
-func newCopyCommand(a *base.App) *cobra.Command {
+// NewCopy is `indoubt copy`.
+func NewCopy(a *base.App) *cobra.Command {
 	var dryRun bool
 	cmd := &cobra.Command{
 		Use: "copy FROM TO", GroupID: base.GroupCare,
@@ -69,7 +70,8 @@ func (c copyCommand) run(ctx context.Context, from, to string, dryRun bool) erro
 				ledger.Count(int(done.Rows)), base.Short(done.From), base.Short(done.To), ledger.Count(int(done.Pending))))
 			return
 		}
-		w.Println(safe.Say("%s has moved to %s: %s rows copied, %d tables compared", base.Short(done.From), base.Short(done.To), ledger.Count(int(done.Rows)), len(done.Digests)))
+		w.Println(safe.Say("%s has moved to %s: %s rows copied, %d tables compared",
+			base.Short(done.From), base.Short(done.To), ledger.Count(int(done.Rows)), len(done.Digests)))
 		w.Println("point every writer there: --ledger / INDOUBT_LEDGER")
 		if done.Key {
 			w.Println("give them the key of its digests, which is not copied: INDOUBT_DIGEST_KEY_FILE")

@@ -1,4 +1,4 @@
-package cli
+package care
 
 import (
 	"context"
@@ -26,7 +26,8 @@ type initFlags struct {
 
 type initCommand struct{ *base.App }
 
-func newInitCommand(a *base.App) *cobra.Command {
+// NewInit is `indoubt init`.
+func NewInit(a *base.App) *cobra.Command {
 	var flags initFlags
 	cmd := &cobra.Command{
 		Use: "init", GroupID: base.GroupCare,
@@ -118,7 +119,9 @@ func (c initCommand) init(ctx context.Context, flags initFlags) error {
 		}
 	}
 	if flags.dryRun {
-		return c.Done(base.EffectWouldCreate, map[string]any{"path": at.String()}, func(w *safe.Writer) { w.Println("would make a ledger at " + name) })
+		return c.Done(base.EffectWouldCreate, map[string]any{"path": at.String()}, func(w *safe.Writer) {
+			w.Println("would make a ledger at " + name)
+		})
 	}
 	o := c.LedgerOptions()
 	o.Anew, o.Group, o.AsyncStandby = flags.anew, strings.TrimSpace(flags.group), flags.asyncStandby
@@ -144,7 +147,8 @@ func (c initCommand) init(ctx context.Context, flags initFlags) error {
 	return c.Done(base.EffectCreated, ledgerJSON(info), func(w *safe.Writer) {
 		w.Println("made a ledger at " + name)
 		if flags.roles {
-			w.Println("made its roles indoubt_reader, indoubt_writer, indoubt_engine and indoubt_operator: give them to its users with GRANT indoubt_writer TO ci")
+			w.Println("made its roles indoubt_reader, indoubt_writer, indoubt_engine and indoubt_operator: " +
+				"give them to its users with GRANT indoubt_writer TO ci")
 		}
 		if file := c.LedgerOptions().KeyFile; file != "" {
 			w.Println("the key of its digests is in " + base.Short(file) + ": give it to each recorder, and keep it as safe as the ledger")

@@ -1,4 +1,4 @@
-package cli
+package care
 
 import (
 	"context"
@@ -13,18 +13,10 @@ import (
 // pruner is a store whose history can be moved to files.
 type pruner interface {
 	Prune(context.Context, ledger.Prune) (ledger.Pruned, error)
-	Forget(file string, ids []string) error
 }
 
-// moved says what is left of an operation whose history was moved, and where the rest is.
-func moved(o ledger.Operation) string {
-	if o.Receipt() != "" {
-		return "receipt " + o.Receipt() + ", the rest in " + o.Moved
-	}
-	return "it is in " + o.Moved
-}
-
-func newPruneCommand(a *base.App) *cobra.Command {
+// NewPrune is `indoubt prune`.
+func NewPrune(a *base.App) *cobra.Command {
 	var before string
 	var p ledger.Prune
 	cmd := &cobra.Command{
@@ -45,7 +37,7 @@ for they come first.`,
 		Example: "  indoubt prune --before 90d --to /archive --dry-run\n  indoubt prune --before 90d --to /archive",
 		Args:    base.Exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			if p.Before, err = past("before", before, a.Clock()); err != nil {
+			if p.Before, err = base.Past("before", before, a.Clock()); err != nil {
 				return err
 			}
 			if p.To == "" {

@@ -1,4 +1,4 @@
-package cli
+package care
 
 import (
 	"context"
@@ -14,7 +14,8 @@ import (
 	"indoubt/ui/ticket"
 )
 
-func newBackupCommand(a *base.App) *cobra.Command {
+// NewBackup is `indoubt backup`.
+func NewBackup(a *base.App) *cobra.Command {
 	var keep int
 	cmd := &cobra.Command{
 		Use: "backup TO", GroupID: base.GroupCare,

@@ -1,4 +1,4 @@
-package cli
+package care
 
 import (
 	"cmp"
@@ -34,7 +34,8 @@ func (x *examination) policy(ctx context.Context, s ledger.Store) {
 	switch force := now.Force; {
 	case now.Differs != nil:
 		f := base.AsFailure(now.Differs)
-		x.say("policy", ledger.LevelWarn, base.FirstLine(f.Message), base.FirstLine(cmp.Or(f.Hint, "or roll the one in force out to this host")))
+		x.say("policy", ledger.LevelWarn, base.FirstLine(f.Message),
+			base.FirstLine(cmp.Or(f.Hint, "or roll the one in force out to this host")))
 	case force.Number > 0:
 		x.ok("policy", "%s, %d kinds, %s, in force as number %d by %s",
 			base.Short(path), len(p.Kinds()), base.Prefix(p.Digest(), 12), force.Number, force.Actor.Name)
@@ -55,7 +56,8 @@ func (x *examination) secrets(p *policy.Policy) {
 		k, secret := p.Kind(name), (*transport.MissingError)(nil)
 		if k.Read != nil && errors.As(k.Read.Lacks(), &secret) && !lacks[secret.Name] {
 			lacks[secret.Name] = true
-			x.say("secrets", ledger.LevelFail, secret.Name+" is missing: what needs it cannot be checked or sent", "give it to whoever starts indoubt")
+			x.say("secrets", ledger.LevelFail, secret.Name+" is missing: what needs it cannot be checked or sent",
+				"give it to whoever starts indoubt")
 		}
 	}
 	if len(lacks) == 0 {

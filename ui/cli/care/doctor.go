@@ -1,9 +1,17 @@
-package cli
+// Package care makes ledgers and looks after them: init, adopt, backup, copy, prune and
+// doctor, one file a command.
+//
+// It stands on ui/cli/base, and on ui/cli/rules for a ledger that begins under a policy; no
+// other package of commands may be imported. A new command is a file here with its New
+// function and a line in ui/cli/root.go; a new finding of doctor is a method of examination.
+// TestArrowsPointDown in ui/house holds this.
+package care
 
 import (
 	"cmp"
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,7 +22,8 @@ import (
 	"indoubt/ui/ticket"
 )
 
-func newDoctorCommand(a *base.App) *cobra.Command {
+// NewDoctor is `indoubt doctor`.
+func NewDoctor(a *base.App) *cobra.Command {
 	return &cobra.Command{
 		Use: "doctor", GroupID: base.GroupCare,
 		Short: "Check the ledger, the policy and its secrets",
@@ -86,11 +95,13 @@ func (x *examination) ledger(ctx context.Context, s ledger.Store) {
 	file, ok := at.(interface{ Check(context.Context) error })
 	switch {
 	case info.MovedTo != "":
-		x.say("home", ledger.LevelWarn, "it has moved to "+info.MovedTo+", and is only looked at here", "work there: --ledger / INDOUBT_LEDGER")
+		x.say("home", ledger.LevelWarn, "it has moved to "+info.MovedTo+", and is only looked at here",
+			"work there: --ledger / INDOUBT_LEDGER")
 	case info.Copied != "":
 		x.say("home", ledger.LevelWarn, "it is only looked at: "+info.Copied, "work on the original, or `indoubt adopt`")
 	case !info.Failover.At.IsZero():
-		x.say("home", ledger.LevelFail, info.Failover.String()+": nothing is begun or allowed", "look at the other sides for what is missing (reconcile/README.md), then `indoubt adopt`")
+		x.say("home", ledger.LevelFail, info.Failover.String()+": nothing is begun or allowed",
+			"look at the other sides for what is missing (reconcile/README.md), then `indoubt adopt`")
 	case ok:
 		x.ok("home", "this file is the original")
 	}
@@ -138,7 +149,8 @@ func (x *examination) lastWrites(ctx context.Context, s ledger.Store) {
 	}
 	now := x.a.Clock()
 	if info.LastWrite.IsZero() {
-		x.say("last write", ledger.LevelWarn, "nothing was ever recorded here", "record a write: indoubt run --kind post -- curl --fail-with-body …")
+		x.say("last write", ledger.LevelWarn, "nothing was ever recorded here",
+			"record a write: indoubt run --kind post -- curl --fail-with-body …")
 		return
 	}
 	by := ""
@@ -151,7 +163,7 @@ func (x *examination) lastWrites(ctx context.Context, s ledger.Store) {
 	}
 	x.say("last write", level, ticket.Ago(now.Sub(info.LastWrite))+by, do)
 	if l := info.Look; l != nil {
-		said := lookedFor(l, x.a.PolicyToLookBy())
+		said := base.LookedFor(l, x.a.PolicyToLookBy())
 		x.say("look first", ledger.LevelWarn, "it was adopted at "+base.ClockTime(l.Adopted)+": "+said[0], said[1])
 	}
 	if holds, err := s.Holds(ctx, now); err == nil {
@@ -193,4 +205,32 @@ func (x *examination) report() error {
 			Hint: "do what stands behind each →, then: indoubt doctor", Data: data, Text: write}
 	}
 	return x.a.Done("", data, write)
+}
+
+// deriver is a store that keeps something beside its history.
+type deriver interface {
+	Deviations(ctx context.Context) ([]ledger.Deviation, error)
+}
+
+// derived compares what the ledger keeps beside its history with the history: a
+// list that misses an operation in doubt hides it.
+func (x *examination) derived(ctx context.Context, s ledger.Store) {
+	kept, ok := s.(deriver)
+	if !ok {
+		return
+	}
+	deviations, err := kept.Deviations(ctx)
+	if err != nil {
+		x.broken("derived", err)
+		return
+	}
+	if len(deviations) == 0 {
+		x.ok("derived", "the list and the counts are what the history says")
+		return
+	}
+	wrong := ledger.Each(deviations, func(d ledger.Deviation) string {
+		return fmt.Sprintf("%s has %s (%s)", d.Table, ticket.Plural(d.Rows, "wrong row", "wrong rows"), d.One)
+	})
+	x.say("derived", ledger.LevelFail, strings.Join(wrong, "; "),
+		"somebody wrote past the guards: indoubt log ID says how it came to stand there; restore a backup")
 }
