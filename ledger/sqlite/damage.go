@@ -24,7 +24,7 @@ func (e *DamagedError) Error() string { return e.Trouble(ledger.InFull).Error() 
 // Trouble says how to go back to a backup.
 func (e *DamagedError) Trouble(name func(string) string) ledger.Trouble {
 	return ledger.Trouble{Code: "damaged", Message: name(e.Path) + " is damaged: " + e.Found,
-		Do: "stop what writes to it, keep the file and its -wal, and put a backup in its place (Backups in ledger/README.md)"}
+		Do: "stop what writes to it, move it away with its -wal and -shm, and put a backup in its place (Backups in ledger/README.md)"}
 }
 
 // IOError: the disk, its file system or a limit of the system said no. It says

@@ -16,14 +16,14 @@ var brokenFiles = map[string]struct {
 	said []string
 }{
 	"no bytes are left":     {cutTo(func(int64) int64 { return 0 }), []string{"is empty, and a ledger was there", "backup", "--anew"}},
-	"cut inside the header": {cutTo(func(int64) int64 { return 50 }), []string{"damaged", "cut off after 50 bytes", "keep the file", "backup"}},
-	"cut behind the header": {cutTo(func(int64) int64 { return 4096 }), []string{"damaged", "cut off: 4096 of ", "keep the file", "backup"}},
-	"its tail cut":          {cutTo(func(n int64) int64 { return n / 2 }), []string{"damaged", "cut off: ", "keep the file", "backup"}},
+	"cut inside the header": {cutTo(func(int64) int64 { return 50 }), []string{"damaged", "cut off after 50 bytes", "move it away", "backup"}},
+	"cut behind the header": {cutTo(func(int64) int64 { return 4096 }), []string{"damaged", "cut off: 4096 of ", "move it away", "backup"}},
+	"its tail cut":          {cutTo(func(n int64) int64 { return n / 2 }), []string{"damaged", "cut off: ", "move it away", "backup"}},
 	"pages of something else": {func(t *testing.T, path string) {
 		f := need.Get(os.OpenFile(path, os.O_WRONLY, 0))(t)
 		_, err := f.WriteAt([]byte(strings.Repeat("Z", 40<<10)), 4096)
 		need.OK(t, errors.Join(err, f.Close()))
-	}, []string{"damaged", "keep the file", "backup"}},
+	}, []string{"damaged", "move it away", "backup"}},
 }
 
 func cutTo(keep func(int64) int64) func(*testing.T, string) {
